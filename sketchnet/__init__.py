@@ -1,0 +1,23 @@
+"""sketchnet: deep networks on sparse data with millions of features, through random projections."""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+# Loaded on first use: importing sketchnet itself takes milliseconds and loads neither numba nor torch.
+_WHERE = {"RandomProjection": "sketchnet.estimators"}
+_MODULES = ("data", "projection")
+
+__all__ = [*_WHERE, *_MODULES]
+
+
+def __getattr__(name: str):
+    if name in _WHERE:
+        return getattr(import_module(_WHERE[name]), name)
+    if name in _MODULES:
+        return import_module(f"sketchnet.{name}")
+    raise AttributeError(f"module 'sketchnet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

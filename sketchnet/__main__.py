@@ -1,0 +1,3 @@
+from sketchnet.cli import main
+
+main()

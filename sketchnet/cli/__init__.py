@@ -1,0 +1,47 @@
+"""The command line: `sketchnet VERB`. One file per verb; this one turns errors into exit codes.
+
+0: done. 1: failed (disk, memory, interrupted). 2: bad usage or bad input. Errors are one line on standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from sketchnet import __version__
+from sketchnet.cli.project import project
+from sketchnet.errors import InputError, SketchnetError
+
+app = typer.Typer(
+    name="sketchnet",
+    help="Deep networks on sparse data with millions of features.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(project)
+
+
+@app.callback()
+def common(version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
+    if version:
+        print(f"sketchnet {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    try:
+        app()
+    except InputError as error:
+        _fail(error, 2)
+    except SketchnetError as error:
+        _fail(error, 1)
+    except MemoryError as error:
+        _fail(f"out of memory: {error}; name a smaller --memory", 1)
+
+
+def _fail(message: object, code: int) -> None:
+    print(f"sketchnet: {message}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,82 @@
+"""`sketchnet project`: a sparse matrix file to its random projection, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from math import log
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sketchnet.errors import InputError
+
+
+def project(
+    input: Annotated[Path, typer.Argument(help="scipy .npz file with a CSR matrix; uncompressed ones are mapped.")],
+    output: Annotated[Path, typer.Argument(help=".npy file to write.")],
+    scheme: Annotated[
+        str, typer.Option(help="count_sketch, li, srht, srht_sparse, achlioptas or gaussian.")
+    ] = "count_sketch",
+    components: Annotated[int, typer.Option("--components", "-k", help="Columns of the result.")] = 1000,
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Another parameter of the scheme, such as s=100.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same projection everywhere.")] = 0,
+    memory: Annotated[str, typer.Option(help="What may be used beyond mapped files.")] = "512MiB",
+    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
+    overwrite: Annotated[bool, typer.Option(help="Replace OUTPUT, or forget an unfinished run.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Project a sparse matrix to few columns. Run it again after an interruption: it goes on where it stopped.
+
+    Example: sketchnet project clicks.npz clicks-1000.npy --scheme gaussian -k 1000 --memory 2GiB
+    """
+    # Here and not above, so that `sketchnet --help` is instant.
+    from sketchnet.cli.progress import progress_bar
+    from sketchnet.data.npz import open_npz
+    from sketchnet.projection import make_scheme
+    from sketchnet.projection.on_disk import project_to_file
+
+    if dtype not in ("float32", "float64"):
+        raise InputError(f"--dtype {dtype} is not possible; it is float32 or float64")
+    if output.suffix != ".npy":
+        raise InputError(f"OUTPUT {output} must end in .npy")
+    options = dict(_parse_option(text) for text in option or [])
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(dir=output.absolute().parent, prefix=".unpacked-") as scratch:
+        X, checksums = open_npz(input, scratch)
+        if scheme == "srht_sparse":
+            options.setdefault("density", min(1.0, log(max(X.n_rows, 3)) ** 2 / X.n_columns))
+        operator = make_scheme(scheme, components, **options).sample(X.n_columns, seed)
+        with progress_bar(f"projecting {input.name}") as progress:
+            result = project_to_file(
+                operator,
+                X,
+                output,
+                dtype=dtype,
+                memory=memory,
+                source=checksums,
+                overwrite=overwrite,
+                progress=progress,
+            )
+    seconds = time.perf_counter() - start
+    if as_json:
+        summary = {"output": str(output), "rows": X.n_rows, "columns": components, "seconds": seconds}
+        print(json.dumps({**summary, **operator.config()}))
+    else:
+        n, k = result.shape
+        print(f"{output}: {n:,} x {X.n_columns:,} -> {n:,} x {k:,} by {scheme}, seed {seed}, in {seconds:.1f} s")
+
+
+def _parse_option(text: str) -> tuple[str, str | float]:
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise InputError(f"--option {text} is not possible; write NAME=VALUE, such as s=100")
+    try:
+        number = float(value)
+    except ValueError:
+        return name, value
+    return name, int(number) if number.is_integer() else number

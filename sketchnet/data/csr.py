@@ -1,0 +1,109 @@
+"""Sparse rows as three plain arrays, checked once on the way in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from sketchnet.errors import InputError
+from sketchnet.kernels import backend
+
+
+@dataclass(frozen=True)
+class CsrBatch:
+    """Rows in compressed form: row r has ids indices[t] and values[t] for t from indptr[r] to indptr[r + 1].
+
+    The arrays may be read-only memory maps of any integer width and any real dtype. Rows may be empty, ids unsorted and
+    repeated: a projection is linear, so repeated ids add up. After `rows()`, offsets count from indptr[0].
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    n_columns: int
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.indptr, self.indices, self.values
+
+    def rows(self, span: slice) -> CsrBatch:
+        """Rows span.start to span.stop, without copying."""
+        base = int(self.indptr[0])
+        entries = slice(int(self.indptr[span.start]) - base, int(self.indptr[span.stop]) - base)
+        indptr = self.indptr[span.start : span.stop + 1]
+        return CsrBatch(indptr, self.indices[entries], self.values[entries], self.n_columns)
+
+
+def as_csr(X, n_columns: int) -> CsrBatch:
+    """A checked CsrBatch of a scipy sparse matrix (CSR without copying, others converted) or of another CsrBatch."""
+    if not isinstance(X, CsrBatch):
+        X = X if X.format == "csr" else X.tocsr()
+        X = CsrBatch(X.indptr, X.indices, real_values(X.data), X.shape[1])
+    if X.n_columns != n_columns:
+        raise InputError(f"X has {X.n_columns} columns, but the projection was made for {n_columns}")
+    _check_offsets(X)
+    entry = backend().first_bad_id(X.indices, n_columns)
+    if entry >= 0:
+        raise InputError(f"row {_row_of(X, entry)} has column id {X.indices[entry]}; allowed are 0 to {n_columns - 1}")
+    entry = backend().first_non_finite(X.values) if X.values.dtype.kind == "f" else -1
+    if entry >= 0:
+        where = f"row {_row_of(X, entry)}, column {X.indices[entry]}"
+        raise InputError(f"Input X contains NaN or infinity: {X.values[entry]} in {where}")
+    return X
+
+
+def as_dense(X, n_columns: int) -> np.ndarray:
+    """A checked two-dimensional array of real numbers."""
+    X = real_values(np.asarray(X))
+    if X.ndim != 2:
+        raise InputError(f"X has {X.ndim} dimensions; it must have two, rows and columns")
+    if X.shape[1] != n_columns:
+        raise InputError(f"X has {X.shape[1]} columns, but the projection was made for {n_columns}")
+    step = max(1, (1 << 22) // max(n_columns, 1))  # in pieces, should a piece have to be copied to lie in line
+    for start in range(0, len(X) if X.dtype.kind == "f" else 0, step):
+        entry = backend().first_non_finite(np.ascontiguousarray(X[start : start + step]).ravel())
+        if entry >= 0:
+            row, column = start + entry // n_columns, entry % n_columns
+            raise InputError(f"Input X contains NaN or infinity: {X[row, column]} in row {row}, column {column}")
+    return X
+
+
+def real_values(values: np.ndarray) -> np.ndarray:
+    """The array as kernels take it: booleans, integers or floats of the machine's byte order. Copies only if needed."""
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"values have dtype {values.dtype}; allowed are real numbers (bool, int, float)")
+    if values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
+        values = values.astype(np.float32 if values.dtype.itemsize < 4 else np.float64)
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+
+
+def sparse_rows(X: np.ndarray) -> CsrBatch:
+    """The non-zeros of a dense array that `as_dense` has checked."""
+    X = sparse.csr_array(X)
+    return CsrBatch(X.indptr, X.indices, X.data, X.shape[1])
+
+
+def _row_of(X: CsrBatch, entry: int) -> int:
+    return int(np.searchsorted(X.indptr, entry + int(X.indptr[0]), side="right")) - 1
+
+
+def _check_offsets(X: CsrBatch) -> None:
+    n_entries = len(X.indices)
+    if len(X.values) != n_entries:
+        raise InputError(f"there are {n_entries} column ids but {len(X.values)} values")
+    if X.indptr.dtype.kind not in "iu" or X.indices.dtype.kind not in "iu":
+        raise InputError(f"offsets and column ids must be integers, not {X.indptr.dtype} and {X.indices.dtype}")
+    step = 1 << 20  # in pieces, so that the check needs no memory of its own
+    for start in range(0, X.n_rows, step):
+        piece = X.indptr[start : start + step + 1]
+        falls = np.flatnonzero(piece[1:] < piece[:-1])
+        if len(falls):
+            raise InputError(f"row {start + int(falls[0])} ends before it begins: the row offsets must not fall")
+    if len(X.indptr) == 0 or int(X.indptr[-1]) - int(X.indptr[0]) > n_entries:
+        raise InputError(f"the row offsets do not fit {n_entries} stored entries")

@@ -1,0 +1,13 @@
+"""Errors that sketchnet raises on purpose. Each says what was given, where, and what is allowed."""
+
+
+class SketchnetError(Exception):
+    """Base of every error that sketchnet raises on purpose."""
+
+
+class InputError(SketchnetError, ValueError):
+    """The data or an argument is not usable; nothing was changed."""
+
+
+class StorageError(SketchnetError, OSError):
+    """A file could not be read or written."""

@@ -1,0 +1,122 @@
+"""sketchnet as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from math import log
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sketchnet.errors import InputError
+from sketchnet.projection import Operator, make_scheme
+from sketchnet.projection.inverse import least_squares_inverse
+from sketchnet.projection.quality import minimal_k
+
+
+class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Reduce sparse data with millions of columns to a few hundred or thousand, keeping distances, from a seed alone.
+
+    No projection matrix is stored: its entries are a function of the seed, drawn as they are needed.
+
+    Parameters
+    ----------
+    scheme : {"count_sketch", "li", "srht", "srht_sparse", "achlioptas", "gaussian"}, default="count_sketch"
+        Roughly from the fastest to the most accurate. "srht_sparse" is the dissertation's form of SRHT; it takes its
+        density from the number of rows seen in `fit`, ln(n)**2 / d.
+    n_components : int or "auto", default=1000
+        Columns of the result. "auto" takes the Johnson-Lindenstrauss bound for the rows seen in `fit` and `eps`.
+    eps : float, default=0.1
+        With n_components="auto", how far squared distances may be off.
+    options : dict, default=None
+        Other parameters of the scheme's law, such as {"s": 100} for "li" or {"s": 1} for "achlioptas".
+    sparse_output : bool, default=False
+        Return a CSR array, for "count_sketch" and "li". Otherwise the result is a dense array.
+    memory : str or int, default=None
+        What may be used beyond data and result, such as "2GiB"; None means 512 MiB.
+    random_state : int, RandomState instance or None, default=0
+        The seed. The same seed gives the same projection on every machine; None draws one.
+
+    Attributes
+    ----------
+    operator_ : the fitted projection: scheme, width and seed. `operator_.block(rows, columns)` shows its entries.
+    n_components_ : columns of the result.
+    n_features_in_ : columns of the data.
+
+    Examples
+    --------
+    >>> from scipy.sparse import random_array
+    >>> from sketchnet import RandomProjection
+    >>> X = random_array((100, 1_000_000), density=1e-5, format="csr", rng=0)
+    >>> RandomProjection(n_components=300).fit_transform(X).shape
+    (100, 300)
+    """
+
+    def __init__(
+        self,
+        scheme="count_sketch",
+        n_components=1000,
+        *,
+        eps=0.1,
+        options=None,
+        sparse_output=False,
+        memory=None,
+        random_state=0,
+    ):
+        self.scheme = scheme
+        self.n_components = n_components
+        self.eps = eps
+        self.options = options
+        self.sparse_output = sparse_output
+        self.memory = memory
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Fix the projection for the width of X. Only the shape of X matters."""
+        X = self._validate(X, reset=True)
+        n, d = X.shape
+        if isinstance(self.n_components, str) and self.n_components == "auto":
+            k = minimal_k(max(n, 2), self.eps)
+        else:
+            k = self.n_components
+        options = dict(self.options or {})
+        if self.scheme == "srht_sparse":
+            options.setdefault("density", min(1.0, log(max(n, 3)) ** 2 / d))
+        self.operator_: Operator = make_scheme(self.scheme, k, **options).sample(d, self._seed())
+        self.n_components_ = self.operator_.k
+        return self
+
+    def transform(self, X):
+        """Project X: an array (n, n_components_), float32 if X is float32."""
+        check_is_fitted(self)
+        X = self._validate(X, reset=False)
+        return self.operator_.apply(X, sparse_output=self.sparse_output, memory=self.memory)
+
+    def inverse_transform(self, X):
+        """The vectors of least norm among those whose projections are closest to the rows of X. Dense, n x d."""
+        check_is_fitted(self)
+        return least_squares_inverse(self.operator_, X, self.memory)
+
+    def _validate(self, X, *, reset: bool):
+        # The operator checks values again when it projects, and says where a bad one lies; dtypes stay, not to copy.
+        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=reset)
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            if not 0 <= self.random_state < 2**64:
+                raise InputError(f"random_state={self.random_state} is not possible; a seed is from 0 to 2**64 - 1")
+            return int(self.random_state)
+        words = check_random_state(self.random_state).randint(0, 2**32, size=2, dtype=np.uint64)
+        return int(words[0]) | int(words[1]) << 32
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

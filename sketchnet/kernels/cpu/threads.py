@@ -1,0 +1,55 @@
+"""Threads for kernels that release the GIL.
+
+Kernels are compiled without numba's own parallelism on purpose: its OpenMP layer dies in forked children (data-loader
+workers), its work queue dies when two Python threads enter it, and both multiply compile time. Splitting rows here has
+none of that, and a row's result never depends on who computes it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+# A call that is shorter than about a millisecond gains nothing from a second thread.
+_SMALL = 1 << 16
+
+
+def n_threads() -> int:
+    """SKETCHNET_THREADS if set, else the number of cores this process may use."""
+    given = os.environ.get("SKETCHNET_THREADS")
+    if given is not None and given.isdigit() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def over_range(kernel: Callable[[int, int], object], n: int, work: int) -> list:
+    """Call `kernel(start, stop)` on pieces of range(n), in threads if `work` (steps in all) is worth it."""
+    return _run(kernel, np.linspace(0, n, _pieces(n, work) + 1).astype(np.int64))
+
+
+def over_rows(kernel: Callable[[int, int], object], indptr: np.ndarray, work_per_entry: int = 1) -> list:
+    """The same over the rows of a CSR matrix, in pieces of about equally many non-zeros."""
+    n = len(indptr) - 1
+    entries = int(indptr[-1]) - int(indptr[0])
+    pieces = _pieces(n, (entries + n) * work_per_entry)
+    targets = int(indptr[0]) + np.linspace(0, entries, pieces + 1)
+    edges = np.searchsorted(indptr, targets.astype(indptr.dtype))
+    edges[0], edges[-1] = 0, n
+    return _run(kernel, edges)
+
+
+def _pieces(n: int, work: int) -> int:
+    # Four pieces a thread even out rows of unequal cost.
+    threads = n_threads()
+    return 1 if threads == 1 or work < _SMALL or n < 2 else min(n, 4 * threads)
+
+
+def _run(kernel, edges) -> list:
+    spans = [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:]) if a < b]
+    if len(spans) <= 1:
+        return [kernel(*span) for span in spans]
+    with ThreadPoolExecutor(n_threads()) as pool:
+        return list(pool.map(lambda span: kernel(*span), spans))

@@ -1,0 +1,134 @@
+"""Kernels in plain NumPy: slow, short, and the oracle of the tests. Each says what the fast ones must compute."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from sketchnet import random
+
+__all__ = [
+    "compact_columns",
+    "count_sketch",
+    "draw_buckets",
+    "draw_normals",
+    "draw_signs",
+    "draw_skips",
+    "first_bad_id",
+    "first_non_finite",
+    "fwht",
+    "hadamard_dense",
+    "hadamard_sparse",
+    "multiply_panel",
+    "multiply_sparse",
+]
+
+
+def draw_normals(seed, stream, rows, first, out):
+    """out[r, j] = standard normal of entry (rows[r], first + j); `first` and the width are multiples of four."""
+    out[:] = random.normals(random.words(seed, stream, rows, first // 4 + np.arange(out.shape[1] // 4)))
+
+
+def draw_signs(seed, stream, rows, first, s, out):
+    """out[r, j] = +1, -1 or 0 with probabilities 1/2s, 1/2s, 1 - 1/s; `first` and the width are multiples of four."""
+    w = random.words(seed, stream, rows, first // 4 + np.arange(out.shape[1] // 4))
+    out[:] = np.where(w < 2**32 // (2 * s), 1, np.where(w < 2**32 // s, -1, 0))
+
+
+def draw_skips(seed, stream, rows, width, thresholds):
+    """Rows of independent signs, as CSR (indptr, codes); a code is the column, or ~column where the sign is -1."""
+    base = thresholds.shape[1]
+    indptr, codes = [0], []
+    for row in rows:
+        column = draw = 0
+        while True:
+            gap, beyond = 0, False
+            for level, table in enumerate(thresholds):
+                w = [int(x) for x in random.words(seed, stream, row, draw // 2)[0, 2 * (draw % 2) :][:2]]
+                word, draw = w[0] | w[1] << 32, draw + 1
+                negative = word & 1 if level == 0 else negative
+                digit = int(np.searchsorted(table, np.uint64(word >> 1), side="right"))
+                beyond, gap = beyond or digit == base, gap * base + digit
+            column += gap
+            if beyond or column >= width:
+                break
+            codes.append(~column if negative else column)
+            column += 1
+        indptr.append(len(codes))
+    return np.array(indptr), np.array(codes, np.int64)
+
+
+def draw_buckets(key, rows, k):
+    """Count Sketch's code of each row id: its bucket, or ~bucket where the sign is -1."""
+    h = random.hash64(np.asarray(rows).astype(np.uint64), *key)
+    bucket = random.bucket_of(h, np.uint64(k)).astype(np.int64)
+    return np.where(random.sign_bit_of(h) == 1, ~bucket, bucket)
+
+
+def multiply_panel(indptr, indices, values, panel, scale, out, columns):
+    """out[:, columns] = scale * (csr @ panel), of which the panel's first columns count."""
+    width = columns.stop - columns.start
+    out[:, columns] = scale * (_csr(indptr, indices, values, len(panel)) @ panel[:, :width].astype(np.float64))
+
+
+def multiply_sparse(indptr, indices, values, p_indptr, p_codes, scale, out):
+    """out = scale * (csr @ P), P given by its sparse rows of signs."""
+    signs = np.where(p_codes < 0, -1.0, 1.0)
+    columns = np.where(p_codes < 0, ~p_codes, p_codes)
+    p = sparse.csr_array((signs, columns, p_indptr), shape=(len(p_indptr) - 1, out.shape[1]))
+    out[:] = scale * (_csr(indptr, indices, values, p.shape[0]) @ p).toarray()
+
+
+def count_sketch(indptr, indices, values, key, out):
+    """out = csr @ P for Count Sketch's P."""
+    out[:] = 0
+    codes = draw_buckets(key, indices, out.shape[1])
+    rows = np.repeat(np.arange(len(out)), np.diff(indptr))
+    np.add.at(out, (rows, np.where(codes < 0, ~codes, codes)), np.where(codes < 0, -values, values))
+
+
+def hadamard_sparse(indptr, indices, values, key, size, parity_limit, f_ptr, f_at, f_value, scale, out, columns):
+    """out[:, columns] = scale * sums over each column's frequencies of f_value * (csr @ D @ H)[:, frequency]."""
+    signed = values * (1.0 - 2.0 * random.sign_bit_of(random.hash64(np.asarray(indices).astype(np.uint64), *key)))
+    s = sparse.csr_array((f_value.astype(np.float64), np.arange(len(f_at)), f_ptr), shape=(len(f_ptr) - 1, len(f_at)))
+    for r in range(len(out)):
+        span = slice(indptr[r] - indptr[0], indptr[r + 1] - indptr[0])
+        i = np.asarray(indices[span]).astype(np.uint64)[:, None]
+        parity = np.bitwise_count(i & f_at.astype(np.uint64)) & 1
+        out[r, columns] = scale * (s @ (signed[span] @ (1.0 - 2.0 * parity)))
+
+
+def hadamard_dense(x, key, size, f_ptr, f_at, f_value, scale, out, columns):
+    """The same for dense rows."""
+    csr = sparse.csr_array(x)
+    hadamard_sparse(csr.indptr, csr.indices, csr.data, key, size, 0, f_ptr, f_at, f_value, scale, out, columns)
+
+
+def fwht(x):
+    """Unnormalised Walsh-Hadamard transform of each row, in place; the width is a power of two."""
+    i = np.arange(x.shape[1])
+    x[:] = x @ (1.0 - 2.0 * (np.bitwise_count(i[:, None] & i) & 1))
+
+
+def first_bad_id(ids, limit):
+    """Position of the first id outside [0, limit); -1 if there is none."""
+    return _first((ids < 0) | (ids >= limit))
+
+
+def first_non_finite(values):
+    """Position of the first NaN or infinity in a line of floats; -1 if there is none."""
+    return _first(~np.isfinite(values))
+
+
+def compact_columns(indices, d):
+    """(columns, local): the distinct column ids in ascending order, and each entry's position among them."""
+    return np.unique(indices, return_inverse=True)
+
+
+def _csr(indptr, indices, values, d):
+    return sparse.csr_array((np.asarray(values, np.float64), indices, indptr - indptr[0]), shape=(len(indptr) - 1, d))
+
+
+def _first(bad):
+    where = np.flatnonzero(bad)
+    return int(where[0]) if len(where) else -1

@@ -1,0 +1,77 @@
+"""Memory: budgets that users name, and what a piece of work really took."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+from sketchnet.errors import InputError
+
+DEFAULT_BUDGET = 512 * 2**20
+
+_UNITS = {
+    "": 1,
+    "B": 1,
+    **{f"{p}iB": 2 ** (10 * (i + 1)) for i, p in enumerate("KMGT")},
+    **{f"{p}B": 10 ** (3 * (i + 1)) for i, p in enumerate("KMGT")},
+}
+_BY_LOWER_CASE = {unit.lower(): size for unit, size in _UNITS.items()}
+
+
+def parse_memory(memory: str | int | None) -> int:
+    """Bytes of a budget such as "2GiB", "500 MB" or 10**9; None gives the default, 512 MiB."""
+    if memory is None:
+        return DEFAULT_BUDGET
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(memory))
+    unit = _BY_LOWER_CASE.get(match[2].lower()) if match else None
+    if unit is None or float(match[1]) <= 0:
+        raise InputError(f'memory={memory!r} is not a size; give one such as "2GiB", "500MB" or a number of bytes')
+    return int(float(match[1]) * unit)
+
+
+def format_memory(n_bytes: float) -> str:
+    """Bytes for people: "1.4 GiB"."""
+    for unit in ("B", "KiB", "MiB"):
+        if abs(n_bytes) < 1024:
+            return f"{n_bytes:.0f} {unit}"
+        n_bytes /= 1024
+    return f"{n_bytes:.1f} GiB"
+
+
+def anonymous_memory(pid: int | str = "self") -> int:
+    """Anonymous resident bytes of a process (Linux). Pages of mapped files are not counted: the kernel can drop them."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii") as status:
+            for line in status:
+                if line.startswith("RssAnon:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+class PeakMemory:
+    """Context manager that samples this process's anonymous memory: `peak` is the most above the start, in bytes."""
+
+    def __init__(self, interval: float = 0.002):
+        self._interval = interval
+        self._stop = threading.Event()
+        self.peak = 0
+
+    def __enter__(self) -> PeakMemory:
+        self._start = anonymous_memory()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._look()
+
+    def _sample(self) -> None:
+        while not self._stop.wait(self._interval):
+            self._look()
+
+    def _look(self) -> None:
+        self.peak = max(self.peak, anonymous_memory() - self._start)

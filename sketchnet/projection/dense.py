@@ -1,0 +1,71 @@
+"""Operators with dense rows: panels of P are drawn for the columns at hand, multiplied, and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sketchnet.data.csr import CsrBatch
+from sketchnet.projection.operator import Operator
+from sketchnet.projection.slicing import Plan, plan_panels
+
+_DRAWN_AT_ONCE = 1 << 16  # row ids written out at a time where P is drawn for all d columns
+
+
+class DenseOperator(Operator):
+    """Shared by Gaussian and Achlioptas, which differ only in `_draw`."""
+
+    def _draw(self, rows, first, out, kernels) -> None:
+        """out[r, j] = P[rows[r], first + j] / scale, for `first` and a width that are multiples of four."""
+        raise NotImplementedError
+
+    def plan(self, X: CsrBatch, budget: int) -> Plan:
+        return plan_panels(X.indptr, self.d, self.k, budget)
+
+    def run(self, X, out, plan, kernels, done=0) -> Iterator[int]:
+        at, rows, ids, local, buffer = None, None, None, None, np.empty(0, np.float32)
+        for number, unit in enumerate(plan.units[done:], start=done + 1):
+            if unit.rows != at:
+                at, rows = unit.rows, X.rows(unit.rows)
+                ids, local = kernels.compact_columns(rows.indices, self.d) if plan.compact else (None, rows.indices)
+            height, width = self.d if ids is None else len(ids), _rounded_up(unit.columns.stop - unit.columns.start)
+            if len(buffer) < height * width:
+                buffer = None  # frees the old one before the new one is made
+                buffer = np.empty(height * width, np.float32)
+            panel = buffer[: height * width].reshape(height, width)
+            self._fill(panel, ids, unit.columns.start, kernels)
+            target = out[unit.rows]
+            kernels.multiply_panel(rows.indptr, local, rows.values, panel, self.scale, target, unit.columns)
+            yield number
+
+    def _fill(self, panel: np.ndarray, ids, first: int, kernels) -> None:
+        """Draw the rows `ids` of P / scale, from column `first` on; all rows if ids is None."""
+        if ids is not None:
+            self._draw(ids, first, panel, kernels)
+            return
+        for start in range(0, self.d, _DRAWN_AT_ONCE):
+            part = panel[start : start + _DRAWN_AT_ONCE]
+            self._draw(np.arange(start, start + len(part)), first, part, kernels)
+
+    def _entries(self, rows, columns, kernels) -> np.ndarray:
+        first = columns.start // 4 * 4
+        out = np.empty((len(rows), _rounded_up(columns.stop - first)), np.float32)
+        self._draw(rows, first, out, kernels)
+        return out[:, columns.start - first : columns.stop - first].astype(np.float64)
+
+    def _apply_to_dense(self, X, out, budget, kernels) -> None:
+        most = budget // (2 * (4 + out.itemsize) * self.d) // 16 * 16
+        if most == 0:  # not even a narrow panel of all d rows fits: take the columns that occur, slice by slice
+            return super()._apply_to_dense(X, out, budget, kernels)
+        X = X.astype(out.dtype, copy=False)
+        for start in range(0, self.k, most):
+            stop = min(self.k, start + most)
+            panel = np.empty((self.d, _rounded_up(stop - start)), np.float32)
+            self._fill(panel, None, start, kernels)
+            np.matmul(X, panel[:, : stop - start].astype(out.dtype, copy=False), out=out[:, start:stop])
+        out *= out.dtype.type(self.scale)
+
+
+def _rounded_up(width: int) -> int:
+    return -(-width // 4) * 4

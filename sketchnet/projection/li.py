@@ -1,0 +1,68 @@
+"""Li's very sparse random projection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import cached_property
+from math import isfinite, sqrt
+
+import numpy as np
+
+from sketchnet import random
+from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError
+from sketchnet.projection.operator import Scheme
+from sketchnet.projection.slicing import Plan, plan_rows
+from sketchnet.projection.sparse import SparseOperator
+
+
+@dataclass(frozen=True)
+class Li(Scheme):
+    """P_ij = sqrt(s/k) * (+1, 0 or -1 with probabilities 1/2s, 1 - 1/s, 1/2s), independent.
+
+    Li, Hastie and Church, "Very sparse random projections", KDD 2006. s = sqrt(d) unless given; up to d / log(d) is safe
+    for data without heavy tails. A row of P has k/s non-zeros on average, and only those are ever visited.
+    """
+
+    s: float | None = None
+
+    name = "li"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.s is not None and not (isinstance(self.s, (int, float)) and isfinite(self.s) and self.s >= 1):
+            raise InputError(f"s={self.s!r} is not possible for Li; it is a number from 1 on, or None for sqrt(d)")
+
+    def sample(self, d: int, seed: int = 0) -> LiOperator:
+        return LiOperator(self, d, seed)
+
+
+class LiOperator(SparseOperator):
+    def __init__(self, scheme: Li, d: int, seed: int):
+        self.s = float(scheme.s if scheme.s is not None else sqrt(d))
+        super().__init__(scheme, d, seed, scale=sqrt(self.s / scheme.k))
+
+    @cached_property
+    def _thresholds(self) -> np.ndarray:
+        with localcontext(prec=60):
+            return random.skip_thresholds(1 / Decimal(self.s), self.k)
+
+    def _rows(self, ids, kernels):
+        return kernels.draw_skips(self.seed, random.STREAM_SKIP, ids, self.k, self._thresholds)
+
+    def plan(self, X: CsrBatch, budget: int) -> Plan:
+        # A column takes its id and offset, and a 32-bit code for each of its non-zeros, twice while pieces are joined.
+        return plan_rows(X.indptr, self.d, self.k, 16 + 8 * (self.k / self.s + 1), budget)
+
+    def run(self, X, out, plan, kernels, done=0) -> Iterator[int]:
+        p = None if plan.compact or done == len(plan.units) else self._rows(np.arange(self.d), kernels)
+        for number, unit in enumerate(plan.units[done:], start=done + 1):
+            rows = X.rows(unit.rows)
+            local = rows.indices
+            if plan.compact:
+                ids, local = kernels.compact_columns(rows.indices, self.d)
+                p = self._rows(ids, kernels)
+            kernels.multiply_sparse(rows.indptr, local, rows.values, *p, self.scale, out[unit.rows])
+            yield number

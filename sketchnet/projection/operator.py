@@ -1,0 +1,165 @@
+"""What every scheme shares: the frozen law, and the operator that is a law sampled for a width and a seed."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator as python_operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from sketchnet import random
+from sketchnet.data.csr import CsrBatch, as_csr, as_dense, sparse_rows
+from sketchnet.errors import InputError
+from sketchnet.kernels import backend as kernel_backend
+from sketchnet.memory import parse_memory
+from sketchnet.projection.slicing import Plan, dense_row_slices
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """The law of a random d x k matrix P with E|xP|^2 = |x|^2 for every x. `sample` fixes d and the seed."""
+
+    k: int
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", check_integer("k", self.k, 1, 2**31))
+
+    def sample(self, d: int, seed: int = 0) -> Operator:
+        """The operator for `d` columns. Its matrix is a function of (scheme, d, seed) and is never stored."""
+        raise NotImplementedError
+
+
+class Operator:
+    """A projection matrix P, d x k, known by its scheme, width and seed alone.
+
+    `scale` multiplies entries that are drawn with unit variance (or as signs); it depends on the full k and d, never
+    on the slice in hand.
+    """
+
+    sparse = False  # whether rows of P are sparse, so that sparse output makes sense
+
+    def __init__(self, scheme: Scheme, d: int, seed: int, scale: float):
+        self.scheme = scheme
+        self.d = check_integer("d", d, 1, 2**63)
+        self.seed = check_integer("seed", seed, 0, 2**64 - 1)
+        self.scale = scale
+        self.k = scheme.k
+
+    def __repr__(self) -> str:
+        return f"{self.scheme!r}.sample(d={self.d}, seed={self.seed})"
+
+    def __reduce__(self):
+        # Pickles hold the law, width and seed, none of what was derived from them.
+        return self.scheme.sample, (self.d, self.seed)
+
+    def config(self) -> dict:
+        """All that determines P, in plain types."""
+        scheme = {"name": self.scheme.name, **dataclasses.asdict(self.scheme)}
+        return {"scheme": scheme, "d": self.d, "seed": self.seed, "layout": random.LAYOUT_VERSION}
+
+    # -- the matrix itself
+
+    def block(self, rows, columns=slice(None), *, dtype=np.float32, backend: str = "cpu") -> np.ndarray:
+        """The entries P[rows, columns]; `rows` and `columns` are slices, ranges or arrays of ids."""
+        rows, columns = as_ids(rows, self.d, "row"), as_ids(columns, self.k, "column")
+        if len(rows) == 0 or len(columns) == 0:
+            return np.zeros((len(rows), len(columns)), dtype)
+        first, last = int(columns.min()), int(columns.max())
+        entries = self._entries(rows, slice(first, last + 1), kernel_backend(backend))
+        return (entries[:, columns - first] * self.scale).astype(dtype)
+
+    def gram(self, memory: str | int | None = None) -> np.ndarray:
+        """P^T P in float64, summed over row slices of P."""
+        step = max(1, parse_memory(memory) // (32 * self.k))
+        total = np.zeros((self.k, self.k))
+        for start in range(0, self.d, step):
+            rows = self.block(range(start, min(self.d, start + step)), dtype=np.float64)
+            total += rows.T @ rows
+        return total
+
+    # -- projecting
+
+    def apply(
+        self, X, *, dtype=None, out=None, sparse_output: bool = False, memory: str | int | None = None, backend="cpu"
+    ):
+        """X @ P for a sparse matrix or a dense array X with d columns.
+
+        The result is a dense array, float64 if X is float64 and float32 otherwise unless `dtype` or `out` say so. With
+        `sparse_output` the sparse schemes return a scipy CSR array. `memory` bounds what is used beyond X and the
+        result. Repeated ids in a row add up; NaN, infinity and ids outside [0, d) are errors.
+        """
+        kernels, budget = kernel_backend(backend), parse_memory(memory)
+        is_sparse = sparse.issparse(X) or isinstance(X, CsrBatch)
+        X = as_csr(X, self.d) if is_sparse else as_dense(X, self.d)
+        n = X.n_rows if is_sparse else len(X)
+        dtype = output_dtype(X.values if is_sparse else X, dtype if out is None else out.dtype)
+        if sparse_output:
+            if not self.sparse:
+                raise InputError(f"sparse_output needs a sparse scheme (count_sketch, li), not {self.scheme.name}")
+            return self._apply_to_sparse(X if is_sparse else sparse_rows(X), dtype, kernels)
+        if out is None:
+            out = np.empty((n, self.k), dtype)
+        elif out.shape != (n, self.k):
+            raise InputError(f"out has shape {out.shape}; the result has shape {(n, self.k)}")
+        if is_sparse:
+            for _ in self.run(X, out, self.plan(X, budget), kernels):
+                pass
+        else:
+            self._apply_to_dense(X, out, budget, kernels)
+        return out
+
+    def plan(self, X: CsrBatch, budget: int) -> Plan:
+        """The units in which `run` projects X within `budget` bytes."""
+        raise NotImplementedError
+
+    def run(self, X: CsrBatch, out: np.ndarray, plan: Plan, kernels: ModuleType, done: int = 0) -> Iterator[int]:
+        """Project X unit by unit into `out`, leaving out the first `done`; yields how many units are done."""
+        raise NotImplementedError
+
+    def _entries(self, rows: np.ndarray, columns: slice, kernels: ModuleType) -> np.ndarray:
+        """P[rows, columns] / scale."""
+        raise NotImplementedError
+
+    def _apply_to_dense(self, X: np.ndarray, out: np.ndarray, budget: int, kernels: ModuleType) -> None:
+        for span in dense_row_slices(len(X), self.d, budget):
+            part = sparse_rows(X[span])
+            for _ in self.run(part, out[span], self.plan(part, budget), kernels):
+                pass
+
+
+def as_ids(ids, limit: int, what: str) -> np.ndarray:
+    """Ids given as a slice, range, integer or array, as an int64 array within [0, limit)."""
+    if isinstance(ids, slice):
+        ids = range(*ids.indices(limit))
+    ids = np.atleast_1d(np.asarray(ids))
+    if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
+        raise InputError(f"{what} ids must be a one-dimensional array of integers, not {ids.ndim}-d of {ids.dtype}")
+    if ids.size and not (0 <= ids.min() and ids.max() < limit):
+        raise InputError(f"{what} ids run from {ids.min()} to {ids.max()}; allowed are 0 to {limit - 1}")
+    return ids.astype(np.int64)
+
+
+def output_dtype(values: np.ndarray, dtype) -> np.dtype:
+    """float32, unless the input is float64 or the caller asks otherwise."""
+    dtype = np.dtype(dtype or (np.float64 if values.dtype == np.float64 else np.float32))
+    if dtype not in (np.float32, np.float64):
+        raise InputError(f"dtype {dtype} is not possible; results are float32 or float64")
+    return dtype
+
+
+def check_integer(name: str, value, least: int, most: int) -> int:
+    """A plain int within [least, most], or a clear error."""
+    try:
+        number = python_operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or not least <= number <= most:
+        raise InputError(f"{name}={value!r} is not possible; it must be an integer from {least} to {most}")
+    return number

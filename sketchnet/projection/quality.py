@@ -1,0 +1,73 @@
+"""How well a projection keeps distances and subspaces: the bound in theory, and the error on the data at hand."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import brentq
+from sklearn.random_projection import johnson_lindenstrauss_min_dim
+
+from sketchnet.errors import InputError
+from sketchnet.projection.operator import Operator
+
+
+def minimal_k(n: int, eps: float) -> int:
+    """Columns that keep all squared distances among n points within 1 +- eps, by Johnson and Lindenstrauss' lemma.
+
+    k >= 4 ln(n) / (eps^2/2 - eps^3/3) in the form of Dasgupta and Gupta (2003), proved for Gaussian projections. It does
+    not depend on the number of features.
+    """
+    if n < 2 or not 0 < eps < 1:
+        raise InputError(f"n={n}, eps={eps} is not possible; n must be at least 2 and eps between 0 and 1")
+    return int(johnson_lindenstrauss_min_dim(n, eps=eps))
+
+
+def guaranteed_eps(n: int, k: int) -> float:
+    """The smallest eps for which `minimal_k(n, eps)` is at most k; 1 if there is none."""
+    needed = 4 * np.log(n) / k
+
+    def surplus(eps):
+        return eps**2 / 2 - eps**3 / 3 - needed
+
+    return float(brentq(surplus, 0, 1)) if surplus(1) > 0 else 1.0
+
+
+def distance_distortion(X, projected: np.ndarray, n_pairs: int = 10_000, random_state: int = 0) -> np.ndarray:
+    """Squared distance after / squared distance before, minus 1, for random pairs of different rows.
+
+    Johnson and Lindenstrauss' lemma speaks of the largest absolute value among all pairs.
+    """
+    n = X.shape[0]
+    if n < 2 or len(projected) != n:
+        raise InputError(f"X has {n} rows and its projection {len(projected)}; both need the same, at least 2")
+    rng = np.random.default_rng(random_state)
+    a = rng.integers(0, n, n_pairs)
+    b = (a + rng.integers(1, n, n_pairs)) % n
+    ratios = []
+    for start in range(0, n_pairs, 1024):  # bounds the memory of the differences
+        i, j = a[start : start + 1024], b[start : start + 1024]
+        before = _squared_norms(X[i] - X[j])
+        after = _squared_norms(projected[i].astype(np.float64) - projected[j])
+        ratios.append(after[before > 0] / before[before > 0] - 1)
+    return np.concatenate(ratios)
+
+
+def subspace_embedding_error(X, operator: Operator) -> float:
+    """The smallest eps with (1 - eps) |z X|^2 <= |z X P|^2 <= (1 + eps) |z X|^2 for all z, P of `operator`.
+
+    By the eigenvalues of (XP)(XP)^T in the basis where X X^T is the identity: for up to a few thousand rows.
+    """
+    before = X @ X.T
+    before = before.toarray() if sparse.issparse(before) else np.asarray(before)
+    projected = operator.apply(X, dtype=np.float64)
+    values, vectors = np.linalg.eigh(before.astype(np.float64))
+    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
+    basis = vectors[:, kept] / np.sqrt(values[kept])
+    ratios = np.linalg.eigvalsh((basis.T @ projected) @ (projected.T @ basis))
+    return float(np.abs(ratios - 1).max(initial=0))
+
+
+def _squared_norms(rows) -> np.ndarray:
+    if sparse.issparse(rows):
+        return np.asarray(rows.astype(np.float64).power(2).sum(axis=1)).ravel()
+    return np.square(np.asarray(rows, np.float64)).sum(axis=1)

@@ -1,0 +1,34 @@
+"""Operators with sparse rows of signs: only the non-zeros of P are ever visited."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from sketchnet.data.csr import CsrBatch
+from sketchnet.projection.operator import Operator
+
+
+class SparseOperator(Operator):
+    """Shared by Li and Count Sketch, which differ in how they find a row's non-zeros."""
+
+    sparse = True
+
+    def _rows(self, ids, kernels) -> tuple[np.ndarray, np.ndarray]:
+        """CSR arrays (indptr, codes) of the given rows of P / scale; a code is the column, ~column for a sign of -1."""
+        raise NotImplementedError
+
+    def _matrix(self, ids, kernels) -> sparse.csr_array:
+        indptr, codes = self._rows(ids, kernels)
+        signs, columns = np.where(codes < 0, -1.0, 1.0), np.where(codes < 0, ~codes, codes)
+        return sparse.csr_array((signs, columns, indptr), shape=(len(ids), self.k))
+
+    def _entries(self, rows, columns, kernels) -> np.ndarray:
+        return self._matrix(rows, kernels)[:, columns].toarray()
+
+    def _apply_to_sparse(self, X: CsrBatch, dtype, kernels) -> sparse.csr_array:
+        ids, local = kernels.compact_columns(X.indices, self.d)
+        rows = sparse.csr_array((X.values.astype(dtype), local, X.indptr), shape=(X.n_rows, len(ids)))
+        product = rows @ (self._matrix(ids, kernels) * self.scale).astype(dtype)
+        product.eliminate_zeros()
+        return product

@@ -1,0 +1,143 @@
+"""Subsampled randomised Hadamard transform, in its usual form and in the dissertation's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from math import log2, sqrt
+
+import numpy as np
+
+from sketchnet import random
+from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError
+from sketchnet.projection.operator import Operator, Scheme
+from sketchnet.projection.slicing import Plan, Unit, plan_rows
+
+
+@dataclass(frozen=True)
+class SRHT(Scheme):
+    """P = D H S up to scale: D random signs, H the Walsh-Hadamard matrix of size 2**m, the data padded with zeros.
+
+    form="subsampled": S picks k different rows of H, so P_ij = sqrt(1/k) * D_i * (-1)**popcount(i & r_j). With k = d =
+    2**m this is an isometry. Tropp, "Improved analysis of the subsampled randomized Hadamard transform", 2011.
+
+    form="sparse": P = sqrt(1/k) * D H S with H normalised, as in the dissertation (Ailon and Chazelle 2006). S has
+    independent entries that are non-zero with probability `density`, then N(0, 1/density) or, with entries="sign",
+    +-sqrt(1/density) (Matousek 2008). The dissertation's density is ln(n)**2 / d for n rows of data.
+    """
+
+    form: str = "subsampled"
+    density: float | None = None
+    entries: str = "normal"
+
+    name = "srht"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.form not in ("subsampled", "sparse"):
+            raise InputError(f'form={self.form!r} is not possible for SRHT; it is "subsampled" or "sparse"')
+        if self.entries not in ("normal", "sign"):
+            raise InputError(f'entries={self.entries!r} is not possible for SRHT; it is "normal" or "sign"')
+        if self.form == "sparse" and not (isinstance(self.density, (int, float)) and 0 < self.density <= 1):
+            raise InputError(
+                f"density={self.density!r} is not possible for SRHT's sparse form; it is in (0, 1], "
+                "in the dissertation ln(n)**2 / d for n rows"
+            )
+        if self.form == "subsampled" and (self.density is not None or self.entries != "normal"):
+            raise InputError('density and entries belong to form="sparse" of SRHT')
+
+    def sample(self, d: int, seed: int = 0) -> SRHTOperator:
+        return SRHTOperator(self, d, seed)
+
+
+class SRHTOperator(Operator):
+    def __init__(self, scheme: SRHT, d: int, seed: int):
+        # Padding to k as well lets rows of H be drawn without replacement when k exceeds d.
+        self.size = 1 << (max(int(d), scheme.k) - 1).bit_length()
+        is_sparse = scheme.form == "sparse"
+        scale = sqrt(1 / (scheme.k * self.size * scheme.density)) if is_sparse else sqrt(1 / scheme.k)
+        super().__init__(scheme, d, seed, scale)
+        self._per_column = scheme.density * self.size if is_sparse else 1.0
+
+    @cached_property
+    def _key(self):
+        return random.hash_key(self.seed, random.STREAM_DIAGONAL)
+
+    @cached_property
+    def _frequencies(self) -> np.ndarray:
+        """k distinct rows of H, by Fisher and Yates' shuffle stopped after k steps.
+
+        Only the places that the shuffle has touched are stored, so the cost is k whatever the size. 128 random bits a
+        step make the choice uniform to one part in 2**65.
+        """
+        moved: dict[int, int] = {}
+        chosen = np.empty(self.k, np.uint64)
+        words = random.words(self.seed, random.STREAM_FREQUENCY, np.arange(self.k), 0).tolist()
+        for j, (w0, w1, w2, w3) in enumerate(words):
+            other = j + ((w0 | w1 << 32 | w2 << 64 | w3 << 96) * (self.size - j) >> 128)
+            chosen[j] = moved.get(other, other)
+            moved[other] = moved.get(j, j)
+        return chosen
+
+    @cached_property
+    def _thresholds(self) -> np.ndarray:
+        return random.skip_thresholds(Decimal(self.scheme.density), self.size)
+
+    def _picks(self, columns: slice, kernels):
+        """Which frequencies make up each column: CSR arrays (offsets, frequencies, weights)."""
+        number = np.uint32 if self.size <= 2**32 else np.uint64
+        count = columns.stop - columns.start
+        if self.scheme.form == "subsampled":
+            return np.arange(count + 1), self._frequencies[columns].astype(number), np.ones(count, np.float32)
+        ids = np.arange(columns.start, columns.stop)
+        offsets, codes = kernels.draw_skips(self.seed, random.STREAM_S_SKIP, ids, self.size, self._thresholds)
+        at, weights = np.where(codes < 0, ~codes, codes), np.where(codes < 0, -1, 1).astype(np.float32)
+        if self.scheme.entries == "normal":
+            most = -(-int(np.diff(offsets).max(initial=0)) // 4) * 4
+            normal = np.empty((1, most), np.float32)
+            for j, column in enumerate(ids):
+                kernels.draw_normals(self.seed, random.STREAM_S_VALUE, ids[j : j + 1], 0, normal)
+                weights[offsets[j] : offsets[j + 1]] = normal[0, : offsets[j + 1] - offsets[j]]
+        return offsets, at.astype(number), weights
+
+    @property
+    def _parity_limit(self) -> int:
+        """Rows with more non-zeros than this are cheaper by the fast transform (both do about as much a step)."""
+        return int(self.size * max(1.0, log2(self.size)) / (self.k * self._per_column))
+
+    def _spans(self, budget: int) -> list[slice]:
+        """Column slices of S that fit: about 32 bytes a non-zero while it is drawn."""
+        width = max(1, int(budget / 2 / (32 * self._per_column)))
+        return [slice(start, min(self.k, start + width)) for start in range(0, self.k, width)]
+
+    def plan(self, X: CsrBatch, budget: int) -> Plan:
+        rows = plan_rows(X.indptr, self.d, self.k, 0, budget)
+        return Plan([Unit(unit.rows, span) for span in self._spans(budget) for unit in rows.units], compact=False)
+
+    def run(self, X, out, plan, kernels, done=0) -> Iterator[int]:
+        at = None
+        for number, unit in enumerate(plan.units[done:], start=done + 1):
+            if unit.columns != at:
+                at, picks = unit.columns, self._picks(unit.columns, kernels)
+            rows, limit = X.rows(unit.rows), self._parity_limit
+            kernels.hadamard_sparse(
+                *rows.arrays, self._key, self.size, limit, *picks, self.scale, out[unit.rows], unit.columns
+            )
+            yield number
+
+    def _entries(self, rows, columns, kernels) -> np.ndarray:
+        out = np.empty((len(rows), columns.stop - columns.start))
+        identity = np.arange(len(rows) + 1), rows, np.ones(len(rows))
+        picks, here = self._picks(columns, kernels), slice(0, out.shape[1])
+        kernels.hadamard_sparse(*identity, self._key, self.size, self.size, *picks, 1.0, out, here)
+        return out
+
+    def _apply_to_dense(self, X, out, budget, kernels) -> None:
+        if self.d <= self._parity_limit:
+            return super()._apply_to_dense(X, out, budget, kernels)
+        for span in self._spans(budget):
+            picks = self._picks(span, kernels)
+            kernels.hadamard_dense(X, self._key, self.size, *picks, self.scale, out, span)
