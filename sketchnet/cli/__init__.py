@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -15,7 +16,6 @@ from sketchnet.errors import InputError, SketchnetError
 
 app = typer.Typer(
     name="sketchnet",
-    help="Deep networks on sparse data with millions of features.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -24,11 +24,19 @@ app = typer.Typer(
 app.command()(project)
 
 
-@app.callback()
-def common(version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
-    if version:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         print(f"sketchnet {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Deep networks on sparse data with millions of features."""
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
+import shutil
 import time
 from math import log
 from pathlib import Path
@@ -15,8 +15,8 @@ from sketchnet.errors import InputError
 
 
 def project(
-    input: Annotated[Path, typer.Argument(help="scipy .npz file with a CSR matrix; uncompressed ones are mapped.")],
-    output: Annotated[Path, typer.Argument(help=".npy file to write.")],
+    input: Annotated[Path, typer.Argument(metavar="INPUT", help="scipy .npz file with a CSR matrix; uncompressed ones are mapped.")],
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help=".npy file to write.")],
     scheme: Annotated[
         str, typer.Option(help="count_sketch, li, srht, srht_sparse, achlioptas or gaussian.")
     ] = "count_sketch",
@@ -44,24 +44,21 @@ def project(
         raise InputError(f"--dtype {dtype} is not possible; it is float32 or float64")
     if output.suffix != ".npy":
         raise InputError(f"OUTPUT {output} must end in .npy")
+    if not output.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {output.parent} for OUTPUT {output}")
     options = dict(_parse_option(text) for text in option or [])
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory(dir=output.absolute().parent, prefix=".unpacked-") as scratch:
+    scratch = output.with_name(output.name + ".unpacked")
+    try:
         X, checksums = open_npz(input, scratch)
         if scheme == "srht_sparse":
             options.setdefault("density", min(1.0, log(max(X.n_rows, 3)) ** 2 / X.n_columns))
         operator = make_scheme(scheme, components, **options).sample(X.n_columns, seed)
+        job = {"dtype": dtype, "memory": memory, "source": checksums, "overwrite": overwrite}
         with progress_bar(f"projecting {input.name}") as progress:
-            result = project_to_file(
-                operator,
-                X,
-                output,
-                dtype=dtype,
-                memory=memory,
-                source=checksums,
-                overwrite=overwrite,
-                progress=progress,
-            )
+            result = project_to_file(operator, X, output, **job, progress=progress)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     seconds = time.perf_counter() - start
     if as_json:
         summary = {"output": str(output), "rows": X.n_rows, "columns": components, "seconds": seconds}

@@ -59,19 +59,34 @@ def as_csr(X, n_columns: int) -> CsrBatch:
 
 
 def as_dense(X, n_columns: int) -> np.ndarray:
-    """A checked two-dimensional array of real numbers."""
+    """A two-dimensional array of real numbers; its values are not looked at."""
     X = real_values(np.asarray(X))
     if X.ndim != 2:
         raise InputError(f"X has {X.ndim} dimensions; it must have two, rows and columns")
     if X.shape[1] != n_columns:
         raise InputError(f"X has {X.shape[1]} columns, but the projection was made for {n_columns}")
-    step = max(1, (1 << 22) // max(n_columns, 1))  # in pieces, should a piece have to be copied to lie in line
-    for start in range(0, len(X) if X.dtype.kind == "f" else 0, step):
+    return X
+
+
+def check_finite(X: np.ndarray) -> None:
+    """Raise if a two-dimensional array holds NaN or infinity, saying where."""
+    if X.dtype.kind != "f" or X.shape[1] == 0:
+        return
+    step = max(1, (1 << 22) // X.shape[1])  # in pieces, should a piece have to be copied to lie in line
+    for start in range(0, len(X), step):
         entry = backend().first_non_finite(np.ascontiguousarray(X[start : start + step]).ravel())
         if entry >= 0:
-            row, column = start + entry // n_columns, entry % n_columns
+            row, column = start + entry // X.shape[1], entry % X.shape[1]
             raise InputError(f"Input X contains NaN or infinity: {X[row, column]} in row {row}, column {column}")
-    return X
+
+
+def check_source(X: np.ndarray, out: np.ndarray) -> None:
+    """The same after the fact, for products in which every entry of a row of X reaches every entry of its row of `out`.
+
+    A bad value shows in the smaller result, and X need not be read twice. Sums that overflow are not X's fault.
+    """
+    if backend().first_non_finite(out.ravel()) >= 0:
+        check_finite(X)
 
 
 def real_values(values: np.ndarray) -> np.ndarray:
@@ -84,7 +99,7 @@ def real_values(values: np.ndarray) -> np.ndarray:
 
 
 def sparse_rows(X: np.ndarray) -> CsrBatch:
-    """The non-zeros of a dense array that `as_dense` has checked."""
+    """The non-zeros of a dense array."""
     X = sparse.csr_array(X)
     return CsrBatch(X.indptr, X.indices, X.data, X.shape[1])
 

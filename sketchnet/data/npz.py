@@ -7,6 +7,7 @@ than memory.
 
 from __future__ import annotations
 
+import os
 import shutil
 import zipfile
 import zlib
@@ -15,13 +16,13 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.data.csr import CsrBatch, real_values
-from sketchnet.errors import InputError, StorageError
+from sketchnet.errors import InputError
 
 _MEMBERS = ("indptr", "indices", "data")
 
 
 def open_npz(path: str | Path, scratch: str | Path) -> tuple[CsrBatch, list[int]]:
-    """The CSR matrix in `path`, mapped read-only, and its arrays' checksums. `scratch` takes unpacked members."""
+    """The CSR matrix in `path`, mapped read-only, and its arrays' checksums. `scratch` is made if need be."""
     path = Path(path)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -34,7 +35,7 @@ def open_npz(path: str | Path, scratch: str | Path) -> tuple[CsrBatch, list[int]
             indptr, indices, values = (_array(archive, path, name, Path(scratch)) for name in _MEMBERS)
             checksums = [archive.getinfo(f"{name}.npy").CRC for name in _MEMBERS]
     except FileNotFoundError:
-        raise StorageError(f"there is no file {path}") from None
+        raise InputError(f"there is no file {path}") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder, not a scipy .npz file") from None
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
@@ -64,9 +65,12 @@ def _array(archive: zipfile.ZipFile, path: Path, name: str, scratch: Path) -> np
     member = _member(archive, path, name)
     if member.compress_type == zipfile.ZIP_STORED:
         return _read(path, name, lambda: _map(path, _data_offset(path, member)))
-    with archive.open(member) as source, open(scratch / f"{name}.npy", "wb") as target:
+    scratch.mkdir(exist_ok=True)
+    unpacked = scratch / f"{name}.npy"
+    with archive.open(member) as source, open(unpacked.with_suffix(".new"), "wb") as target:
         shutil.copyfileobj(source, target, 1 << 20)  # checks the member's checksum at its end
-    return _read(path, name, lambda: _map(scratch / f"{name}.npy", 0))
+    os.replace(target.name, unpacked)  # never written in place: another process may have the old one mapped
+    return _read(path, name, lambda: _map(unpacked, 0))
 
 
 def _read(path: Path, name: str, reader) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sketchnet.data.csr import CsrBatch
+from sketchnet.data.csr import CsrBatch, check_source
 from sketchnet.projection.operator import Operator
 from sketchnet.projection.slicing import Plan, plan_panels
 
@@ -63,8 +63,10 @@ class DenseOperator(Operator):
             stop = min(self.k, start + most)
             panel = np.empty((self.d, _rounded_up(stop - start)), np.float32)
             self._fill(panel, None, start, kernels)
-            np.matmul(X, panel[:, : stop - start].astype(out.dtype, copy=False), out=out[:, start:stop])
+            with np.errstate(invalid="ignore", over="ignore"):  # bad values are looked for below
+                np.matmul(X, panel[:, : stop - start].astype(out.dtype, copy=False), out=out[:, start:stop])
         out *= out.dtype.type(self.scale)
+        check_source(X, out)
 
 
 def _rounded_up(width: int) -> int:

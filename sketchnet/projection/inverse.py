@@ -18,7 +18,8 @@ def least_squares_inverse(operator: Operator, Y, memory: str | int | None = None
     Y = Y.toarray() if sparse.issparse(Y) else np.asarray(Y)
     if Y.ndim != 2 or Y.shape[1] != operator.k:
         raise InputError(f"X has shape {Y.shape}; the projection has {operator.k} columns")
-    coefficients = Y.astype(np.float64) @ np.linalg.pinv(operator.gram(memory), hermitian=True)
+    rounding = operator.k * np.finfo(np.float64).eps
+    coefficients = Y.astype(np.float64) @ np.linalg.pinv(operator.gram(memory), rcond=rounding, hermitian=True)
     out = np.empty((len(Y), operator.d), output_dtype(Y, None))
     step = max(1, parse_memory(memory) // (32 * operator.k))
     for start in range(0, operator.d, step):

@@ -1,7 +1,7 @@
 """Out of core: project mapped rows into a .npy file, resumable after a kill at any point.
 
 While it runs, the result lies in OUTPUT.partial beside OUTPUT.progress, a JSON file that says which job it is and how
-many units are done. A unit is recorded only after its bytes are on disk, and the file gets its name only at the end, so
+many units are done. Units are recorded only after their bytes are on disk, and the file gets its name only at the end, so
 nobody ever reads half a result. Units do not depend on each other: redoing the one that was cut off gives the same bytes.
 """
 
@@ -11,6 +11,7 @@ import errno
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from sketchnet.errors import InputError, StorageError
 from sketchnet.kernels import backend
 from sketchnet.memory import parse_memory
 from sketchnet.projection.operator import Operator, output_dtype
+
+_RECORD_EVERY = 0.5  # seconds of work that a kill may cost; flushing after every unit would cost more
 
 
 def project_to_file(
@@ -56,17 +59,23 @@ def project_to_file(
     with _Lock(path):
         done = 0 if overwrite else _done(partial, record, job)
         X = as_csr(X, operator.d)
+        if X.n_rows == 0:  # nothing to map
+            np.save(path, np.empty((0, operator.k), dtype))
+            return np.load(path)
         if done == 0:
             out = _create(partial, record, (X.n_rows, operator.k), dtype, job)
         else:
             out = np.lib.format.open_memmap(partial, mode="r+")
         plan = operator.plan(X, budget)
         progress(done, len(plan.units))
+        recorded = time.monotonic()
         for done in operator.run(X, out, plan, backend(), done):
-            if isinstance(out, np.memmap):
+            if time.monotonic() - recorded >= _RECORD_EVERY:
                 out.flush()
-            _write(record, {"job": job, "done": done})
+                _write(record, {"job": job, "done": done})
+                recorded = time.monotonic()
             progress(done, len(plan.units))
+        out.flush()
         del out
         os.replace(partial, path)
         record.unlink()
@@ -95,9 +104,6 @@ def _done(partial: Path, record: Path, job: dict) -> int:
 def _create(partial: Path, record: Path, shape: tuple[int, int], dtype, job: dict) -> np.ndarray:
     record.unlink(missing_ok=True)
     try:
-        if 0 in shape:  # nothing to map
-            np.save(partial.open("wb"), np.empty(shape, dtype))
-            return np.empty(shape, dtype)
         out = np.lib.format.open_memmap(partial, mode="w+", dtype=dtype, shape=shape)
         # Take the disk space now: a mapped page that finds the disk full kills the process.
         with open(partial, "r+b") as file:
@@ -131,13 +137,15 @@ class _Lock:
     def __enter__(self) -> None:
         try:
             self._file = open(self._path, "w")
-        except OSError as error:
-            raise StorageError(f"cannot write to {self._path.parent}: {error.strerror}") from None
-        try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(self._file.fileno()).st_nlink == 0:  # its last owner removed it between the two lines above
+                self._file.close()
+                self.__enter__()
         except BlockingIOError:
             self._file.close()
             raise StorageError(f"another process is writing {self._path.with_suffix('')}") from None
+        except OSError as error:
+            raise StorageError(f"cannot write to {self._path.parent}: {error.strerror}") from None
 
     def __exit__(self, *exc) -> None:
         self._path.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchnet import random
-from sketchnet.data.csr import CsrBatch, as_csr, as_dense, sparse_rows
+from sketchnet.data.csr import CsrBatch, as_csr, as_dense, check_finite, sparse_rows
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend as kernel_backend
 from sketchnet.memory import parse_memory
@@ -103,7 +103,10 @@ class Operator:
         if sparse_output:
             if not self.sparse:
                 raise InputError(f"sparse_output needs a sparse scheme (count_sketch, li), not {self.scheme.name}")
-            return self._apply_to_sparse(X if is_sparse else sparse_rows(X), dtype, kernels)
+            if not is_sparse:
+                check_finite(X)
+                X = sparse_rows(X)
+            return self._apply_to_sparse(X, dtype, kernels)
         if out is None:
             out = np.empty((n, self.k), dtype)
         elif out.shape != (n, self.k):
@@ -128,6 +131,7 @@ class Operator:
         raise NotImplementedError
 
     def _apply_to_dense(self, X: np.ndarray, out: np.ndarray, budget: int, kernels: ModuleType) -> None:
+        check_finite(X)
         for span in dense_row_slices(len(X), self.d, budget):
             part = sparse_rows(X[span])
             for _ in self.run(part, out[span], self.plan(part, budget), kernels):

@@ -11,7 +11,7 @@ from math import log2, sqrt
 import numpy as np
 
 from sketchnet import random
-from sketchnet.data.csr import CsrBatch
+from sketchnet.data.csr import CsrBatch, check_source
 from sketchnet.errors import InputError
 from sketchnet.projection.operator import Operator, Scheme
 from sketchnet.projection.slicing import Plan, Unit, plan_rows
@@ -55,9 +55,9 @@ class SRHT(Scheme):
 
 class SRHTOperator(Operator):
     def __init__(self, scheme: SRHT, d: int, seed: int):
-        # Padding to k as well lets rows of H be drawn without replacement when k exceeds d.
-        self.size = 1 << (max(int(d), scheme.k) - 1).bit_length()
         is_sparse = scheme.form == "sparse"
+        # Rows of H are drawn without replacement, so there must be k of them.
+        self.size = 1 << (int(d if is_sparse else max(d, scheme.k)) - 1).bit_length()
         scale = sqrt(1 / (scheme.k * self.size * scheme.density)) if is_sparse else sqrt(1 / scheme.k)
         super().__init__(scheme, d, seed, scale)
         self._per_column = scheme.density * self.size if is_sparse else 1.0
@@ -96,11 +96,10 @@ class SRHTOperator(Operator):
         offsets, codes = kernels.draw_skips(self.seed, random.STREAM_S_SKIP, ids, self.size, self._thresholds)
         at, weights = np.where(codes < 0, ~codes, codes), np.where(codes < 0, -1, 1).astype(np.float32)
         if self.scheme.entries == "normal":
-            most = -(-int(np.diff(offsets).max(initial=0)) // 4) * 4
-            normal = np.empty((1, most), np.float32)
-            for j, column in enumerate(ids):
-                kernels.draw_normals(self.seed, random.STREAM_S_VALUE, ids[j : j + 1], 0, normal)
-                weights[offsets[j] : offsets[j + 1]] = normal[0, : offsets[j + 1] - offsets[j]]
+            lengths = np.diff(offsets)
+            normals = np.empty((count, -(-int(lengths.max()) // 4) * 4), np.float32)
+            kernels.draw_normals(self.seed, random.STREAM_S_VALUE, ids, 0, normals)
+            weights = normals[np.arange(normals.shape[1]) < lengths[:, None]]
         return offsets, at.astype(number), weights
 
     @property
@@ -141,3 +140,4 @@ class SRHTOperator(Operator):
         for span in self._spans(budget):
             picks = self._picks(span, kernels)
             kernels.hadamard_dense(X, self._key, self.size, *picks, self.scale, out, span)
+        check_source(X, out)

@@ -94,15 +94,15 @@ def _signs(k0, k1, stream, rows, first, below_plus, below_minus, out, start, sto
 
 
 @inlined
-def digit(word, table):
-    """Number of thresholds in `table` that do not exceed `word`, by a search without unpredictable branches."""
-    n = table.shape[0]
-    if word >= table[n - 1]:
+def digit(word, thresholds, level):
+    """Number of thresholds of a level that do not exceed `word`, by a search without unpredictable branches."""
+    n = thresholds.shape[1]
+    if word >= thresholds[level, n - 1]:
         return n
     low = 0
     while n > 1:
         half = n >> 1
-        low = low + half if table[low + half - 1] <= word else low
+        low = low + half if thresholds[level, low + half - 1] <= word else low
         n -= half
     return low
 
@@ -127,7 +127,7 @@ def _skips(k0, k1, stream, rows, width, thresholds, indptr, codes, start, stop):
                 draw += _1
                 if level == 0:
                     sign = word & _1
-                this = digit(word >> _1, thresholds[level])
+                this = digit(word >> _1, thresholds, level)
                 beyond = beyond or this == base
                 gap = gap * _u64(base) + _u64(this)
             if beyond or gap >= _u64(width) - column:

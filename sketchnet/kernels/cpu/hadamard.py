@@ -14,6 +14,8 @@ from sketchnet.kernels.cpu.threads import over_range, over_rows
 
 _u64 = np.uint64
 _TILE = 4096  # frequencies whose partial sums stay in the first-level cache
+_LOW = 16  # strides below this defeat vector instructions; where few frequencies are wanted, they are summed for those
+_LOW_SIGNS = np.array([[1 - 2 * (bin(i & f).count("1") & 1) for i in range(_LOW)] for f in range(_LOW)], np.float32)
 
 
 @inlined
@@ -22,21 +24,24 @@ def diagonal_sign(i, multiplier, offset):
 
 
 @kernel()
-def _transform(x):
-    """Unnormalised transform in place, two levels a pass: half the trips through memory of the textbook loop."""
+def _transform(x, h):
+    """Unnormalised transform in place from stride h on, two strides a pass: half the textbook's trips through memory.
+
+    With h = 1 it is whole. With h = _LOW it leaves the bits below to `pick`.
+    """
     n = x.shape[0]
-    h = 1
-    if n >= 4:  # the first pass alone has a stride that the compiler must know to vectorise it
+    if h == 1 and n >= 4:  # a stride that the compiler knows: it vectorises this pass by shuffling
         for i in range(0, n, 4):
             a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
-            x[i], x[i + 1], x[i + 2], x[i + 3] = (a + b) + (c + d), (a - b) + (c - d), (a + b) - (c + d), (a - b) - (c - d)
+            s, t, u, v = a + b, a - b, c + d, c - d
+            x[i], x[i + 1], x[i + 2], x[i + 3] = s + u, t + v, s - u, t - v
         h = 4
     while 4 * h <= n:
         for i in range(0, n, 4 * h):
-            p, q, r, s = x[i : i + h], x[i + h : i + 2 * h], x[i + 2 * h : i + 3 * h], x[i + 3 * h : i + 4 * h]
+            p, q, r, w = x[i : i + h], x[i + h : i + 2 * h], x[i + 2 * h : i + 3 * h], x[i + 3 * h : i + 4 * h]
             for j in range(h):
-                a, b, c, d = p[j], q[j], r[j], s[j]
-                p[j], q[j], r[j], s[j] = (a + b) + (c + d), (a - b) + (c - d), (a + b) - (c + d), (a - b) - (c - d)
+                s, t, u, v = p[j] + q[j], p[j] - q[j], r[j] + w[j], r[j] - w[j]
+                p[j], q[j], r[j], w[j] = s + u, t + v, s - u, t - v
         h *= 4
     if 2 * h <= n:
         for j in range(h):
@@ -45,13 +50,26 @@ def _transform(x):
 
 
 @inlined
-def pick(x, f_ptr, f_at, f_value, scale, row):
-    """row[j] = scale * sum of f_value * x[f_at] over column j's frequencies."""
+def first_stride(size, n_frequencies):
+    return _LOW if size >= _LOW and 4 * n_frequencies <= size else 1
+
+
+@kernel()
+def _pick(x, h, f_ptr, f_at, f_value, scale, row):
+    """row[j] = scale * sum of f_value * transform at column j's frequencies, x being transformed from stride h on."""
     number = row.dtype.type
     for j in range(row.shape[0]):
         total = number(0)
         for q in range(f_ptr[j], f_ptr[j + 1]):
-            total += number(f_value[q]) * x[f_at[q]]
+            f = np.int64(f_at[q])
+            if h == 1:
+                total += number(f_value[q]) * x[f]
+            else:
+                low, base = f % _LOW, f // _LOW * _LOW
+                part = number(0)
+                for i in range(_LOW):
+                    part += number(_LOW_SIGNS[low, i]) * x[base + i]
+                total += number(f_value[q]) * part
         row[j] = total * number(scale)
 
 
@@ -63,7 +81,7 @@ def _sparse_rows(indptr, indices, values, m, o, size, parity_limit, f_ptr, f_at,
     for j in range(k):
         longest = max(longest, f_ptr[j + 1] - f_ptr[j])
     sums = np.empty(longest, out.dtype)
-    whole = np.empty(0, out.dtype)
+    whole, h = np.empty(0, out.dtype), first_stride(size, f_at.shape[0])
     for r in range(start, stop):
         row = out[r, first_column : first_column + k]
         first, last = indptr[r] - indptr[0], indptr[r + 1] - indptr[0]
@@ -73,8 +91,8 @@ def _sparse_rows(indptr, indices, values, m, o, size, parity_limit, f_ptr, f_at,
             whole[:] = 0
             for t in range(first, last):
                 whole[indices[t]] += number(values[t]) * number(diagonal_sign(indices[t], m, o))
-            _transform(whole)
-            pick(whole, f_ptr, f_at, f_value, scale, row)
+            _transform(whole, h)
+            _pick(whole, h, f_ptr, f_at, f_value, scale, row)
             continue
         j0 = 0
         while j0 < k:
@@ -102,14 +120,14 @@ def _sparse_rows(indptr, indices, values, m, o, size, parity_limit, f_ptr, f_at,
 @kernel()
 def _dense_rows(x, diagonal, size, f_ptr, f_at, f_value, scale, out, first_column, start, stop):
     number = out.dtype.type
-    whole = np.empty(size, out.dtype)
+    whole, h = np.empty(size, out.dtype), first_stride(size, f_at.shape[0])
     d, k = x.shape[1], f_ptr.shape[0] - 1
     for r in range(start, stop):
         for i in range(d):
             whole[i] = number(x[r, i]) * diagonal[i]
         whole[d:] = 0
-        _transform(whole)
-        pick(whole, f_ptr, f_at, f_value, scale, out[r, first_column : first_column + k])
+        _transform(whole, h)
+        _pick(whole, h, f_ptr, f_at, f_value, scale, out[r, first_column : first_column + k])
 
 
 @kernel()
@@ -146,6 +164,6 @@ def fwht(x: np.ndarray) -> None:
 
     def rows(start, stop):
         for r in range(start, stop):
-            _transform(x[r])
+            _transform(x[r], 1)
 
     over_range(rows, len(x), x.size)

@@ -1,0 +1,31 @@
+# `make demo` and `make test` need only Python 3.11 and make: they set up .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test soak bench lint clean
+
+demo: .venv/ready
+	$(BIN)/python examples/demo.py demo-output
+
+test: .venv/ready
+	$(BIN)/python -m pytest -m "not soak"
+
+soak: .venv/ready
+	$(BIN)/python -m pytest -m soak
+
+bench: .venv/ready
+	$(BIN)/python benchmarks/projection.py
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sketchnet needs Python 3.11 or later; name one: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis demo-output build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

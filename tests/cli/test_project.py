@@ -1,0 +1,78 @@
+"""The command line as a person meets it: exit codes, one-line errors, results."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sketchnet.projection import SRHT, Li
+
+
+def sketchnet(*args, cwd):
+    return subprocess.run([sys.executable, "-m", "sketchnet", *args], cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    X = sparse.random_array((300, 5000), density=0.01, format="csr", rng=np.random.default_rng(0)).astype(np.float32)
+    sparse.save_npz(tmp_path / "x.npz", X)
+    return tmp_path, X
+
+
+def test_projects_a_file(folder):
+    path, X = folder
+    done = sketchnet("project", "x.npz", "y.npy", "--scheme", "li", "-k", "50", "--option", "s=20", "--seed", "4", cwd=path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("y.npy: 300 x 5,000 -> 300 x 50 by li, seed 4")
+    assert np.array_equal(np.load(path / "y.npy"), Li(50, s=20).sample(5000, 4).apply(X))
+    assert sorted(p.name for p in path.iterdir()) == ["x.npz", "y.npy"]
+
+
+def test_json_for_machines(folder):
+    path, X = folder
+    done = sketchnet("project", "x.npz", "y.npy", "--scheme", "srht_sparse", "-k", "50", "--dtype", "float64", "--json", cwd=path)
+    told = json.loads(done.stdout)
+    assert told["rows"] == 300
+    density = told["scheme"]["density"]
+    assert density == pytest.approx(np.log(300) ** 2 / 5000)
+    expected = SRHT(50, form="sparse", density=density).sample(5000, 0).apply(X, dtype=np.float64)
+    assert np.array_equal(np.load(path / "y.npy"), expected)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["missing.npz", "y.npy"], 2, "there is no file missing.npz"),
+        (["x.npz", "y.bin"], 2, "OUTPUT y.bin must end in .npy"),
+        (["x.npz", "y.npy", "--scheme", "fourier"], 2, "there is no scheme 'fourier'; there are gaussian, "),
+        (["x.npz", "y.npy", "-k", "0"], 2, "k=0 is not possible"),
+        (["x.npz", "y.npy", "--memory", "lots"], 2, "memory='lots' is not a size"),
+        (["x.npz", "y.npy", "--dtype", "int8"], 2, "--dtype int8 is not possible"),
+        (["x.npz", "y.npy", "--option", "s"], 2, "--option s is not possible; write NAME=VALUE"),
+        (["x.npz", "y.npy", "--seed", "-5"], 2, "seed=-5 is not possible"),
+        (["x.npz", "nowhere/y.npy"], 2, "there is no folder nowhere for OUTPUT nowhere/y.npy"),
+        (["bad.npz", "y.npy"], 2, "bad.npz is not a complete scipy .npz file"),
+        (["x.npz"], 2, "Missing argument 'OUTPUT'"),
+    ],
+)
+def test_errors_are_one_line_and_leave_nothing(folder, args, code, message):
+    path, _ = folder
+    (path / "bad.npz").write_bytes(b"PK\3\4 not much more")
+    done = sketchnet("project", *args, cwd=path)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert sorted(p.name for p in path.iterdir()) == ["bad.npz", "x.npz"]
+    if "Usage" not in done.stderr:
+        assert done.stderr.count("\n") == 1
+
+
+def test_help_has_an_example(tmp_path):
+    done = sketchnet("project", "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "Example: sketchnet project" in done.stdout
+    assert sketchnet("--version", cwd=tmp_path).stdout.startswith("sketchnet 0.")

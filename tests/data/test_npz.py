@@ -1,0 +1,89 @@
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sketchnet.data.npz import open_npz
+from sketchnet.errors import InputError
+
+
+def matrix():
+    return sparse.random_array((50, 1000), density=0.05, format="csr", rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, bool])
+def test_reads_what_scipy_wrote(compressed, dtype, tmp_path):
+    X = (matrix() * 100).astype(dtype)
+    sparse.save_npz(tmp_path / "x.npz", X, compressed=compressed)
+    batch, checksums = open_npz(tmp_path / "x.npz", tmp_path / "scratch")
+    assert isinstance(batch.values, np.memmap)
+    assert batch.n_columns == 1000
+    assert np.array_equal(batch.indptr, X.indptr)
+    assert np.array_equal(batch.indices, X.indices)
+    assert np.array_equal(batch.values, X.data)
+    assert len(checksums) == 3
+    assert (tmp_path / "scratch").exists() == compressed
+
+
+def test_empty_matrix(tmp_path):
+    sparse.save_npz(tmp_path / "x.npz", sparse.csr_array((3, 10)), compressed=False)
+    assert open_npz(tmp_path / "x.npz", tmp_path)[0].n_rows == 3
+
+
+def test_other_data_has_other_checksums(tmp_path):
+    X = matrix()
+    sparse.save_npz(tmp_path / "x.npz", X)
+    X.data[3] += 1
+    sparse.save_npz(tmp_path / "y.npz", X)
+    assert open_npz(tmp_path / "x.npz", tmp_path)[1] != open_npz(tmp_path / "y.npz", tmp_path)[1]
+
+
+def damaged(change):
+    """A saved matrix with one array replaced."""
+    X = matrix()
+    arrays = {"format": b"csr", "shape": X.shape, "data": X.data, "indices": X.indices, "indptr": X.indptr}
+    arrays.update(change)
+    file = io.BytesIO()
+    np.savez(file, **{name: np.asarray(value) for name, value in arrays.items() if value is not None})
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"not a zip", "is not a complete scipy .npz file"),
+        (damaged({})[:-300], "is not a complete scipy .npz file"),
+        (damaged({"indices": None}), "has no array 'indices'"),
+        (damaged({"format": b"csc"}), "holds a csc matrix; save it by rows"),
+        (damaged({"indptr": np.zeros(7, int)}), "has 50 rows but 7 row offsets"),
+        (damaged({"data": np.array([{}] * 5, object)}), "array 'data' cannot be read"),
+        (damaged({"data": np.zeros((5, 5))}), r"array 'data' cannot be read: it has shape \(5, 5\)"),
+        (damaged({"data": np.zeros(2500, complex)}), "dtype complex128; allowed are real numbers"),
+        (damaged({"format": np.array([{}], object)}), "array 'format' cannot be read"),
+    ],
+)
+def test_damaged_files(content, message, tmp_path):
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        open_npz(tmp_path / "x.npz", tmp_path)
+
+
+def test_a_flipped_bit_in_a_compressed_array_is_seen(tmp_path):
+    sparse.save_npz(tmp_path / "x.npz", matrix())
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    with zipfile.ZipFile(tmp_path / "x.npz") as archive:
+        member = archive.getinfo("data.npy")
+    content[member.header_offset + 30 + 8 + member.compress_size // 2] ^= 16
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(InputError, match="is not a complete scipy .npz file"):
+        open_npz(tmp_path / "x.npz", tmp_path)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(InputError, match="there is no file"):
+        open_npz(tmp_path / "x.npz", tmp_path)
+    with pytest.raises(InputError, match="is a folder"):
+        open_npz(tmp_path, tmp_path)

@@ -1,0 +1,63 @@
+"""The way of the data: a module imports only from those that stand before it. And importing sketchnet is cheap."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sketchnet
+
+PACKAGE = Path(sketchnet.__file__).parent
+ORDER = ["errors", "memory", "random", "kernels", "data", "projection", "estimators", "cli", "__main__"]
+
+
+def imported(source: str) -> set[str]:
+    """Parts of the package that a source imports, anywhere in it."""
+    parts = set()
+    for node in ast.walk(ast.parse(source)):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        parts |= {name.split(".")[1] for name in names if name.startswith("sketchnet.")}
+    return parts & set(ORDER)
+
+
+def wrong_way(part: str, source: str) -> set[str]:
+    return {other for other in imported(source) if ORDER.index(other) > ORDER.index(part)}
+
+
+def sources():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if part != "__init__":
+            yield pytest.param(part, path, id=str(path.relative_to(PACKAGE)))
+
+
+@pytest.mark.parametrize(("part", "path"), list(sources()))
+def test_imports_point_backwards(part, path):
+    assert part in ORDER, f"{part} has no place in the order of the package"
+    assert not wrong_way(part, path.read_text())
+
+
+def test_the_check_can_fail():
+    assert wrong_way("random", "from sketchnet.projection import Gaussian") == {"projection"}
+    assert wrong_way("data", "def f():\n    from sketchnet import estimators") == {"estimators"}
+    assert wrong_way("estimators", "import sketchnet.data.csr") == set()
+
+
+def test_importing_sketchnet_loads_neither_torch_nor_numba():
+    code = "import sys, sketchnet; print([m for m in ('torch', 'numba', 'sklearn', 'scipy') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_public_names():
+    for name in sketchnet.__all__:
+        assert getattr(sketchnet, name) is not None
+        assert name in dir(sketchnet)
+    with pytest.raises(AttributeError, match="no attribute 'Sketch'"):
+        _ = sketchnet.Sketch

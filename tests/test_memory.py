@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+
+from sketchnet.errors import InputError
+from sketchnet.memory import DEFAULT_BUDGET, PeakMemory, format_memory, parse_memory
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("2GiB", 2 * 2**30), ("500 MB", 500_000_000), ("1.5gib", 3 * 2**29), ("10", 10), (4096, 4096), (None, DEFAULT_BUDGET)],
+)
+def test_sizes_are_read(given, expected):
+    assert parse_memory(given) == expected
+
+
+@pytest.mark.parametrize("given", ["lots", "-1GiB", "0", "2 GiB more", "", "GiB", 0])
+def test_what_is_not_a_size_is_an_error(given):
+    with pytest.raises(InputError, match="is not a size; give one such as"):
+        parse_memory(given)
+
+
+def test_sizes_are_written_for_people():
+    assert [format_memory(x) for x in (12, 2048, 3 * 2**20, 2.5 * 2**30)] == ["12 B", "2 KiB", "3 MiB", "2.5 GiB"]
+
+
+def test_peak_memory_sees_what_comes_and_goes():
+    with PeakMemory() as used:
+        np.ones(50_000_000, np.uint8).sum()
+    assert 45e6 < used.peak < 80e6
