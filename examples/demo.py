@@ -1,6 +1,6 @@
-"""Every projection on a small version of the dissertation's synthetic data: time, memory, and what happens to distances.
+"""Every projection on a small version of the dissertation's synthetic data: time, memory, and what distances become.
 
-    python examples/demo.py FOLDER      (`make demo` runs it)
+python examples/demo.py FOLDER      (`make demo` runs it)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
     X, _ = make_synthetic(N, D, DENSITY)
     bound = guaranteed_eps(N, K)
     table = Table(title=f"{D:,} features to {K:,} columns, from a seed alone")
-    for heading in ("scheme", "seconds", "memory beyond in- and output", "a stored matrix", "mean distortion", "worst"):
+    for heading in ("scheme", "seconds", "memory", "if stored", "mean distortion", "worst"):
         table.add_column(heading, justify="left" if heading == "scheme" else "right")
     distortions = {}
     for scheme in SCHEMES:
@@ -48,9 +48,10 @@ def main(folder: Path) -> None:
         worst, mean = np.abs(distortions[scheme]).max(), np.abs(distortions[scheme]).mean()
         table.add_row(scheme, f"{seconds:.3f}", format_memory(used.peak), stored(scheme), f"{mean:.3f}", f"{worst:.3f}")
     console.print(table)
+    console.print("Memory: beyond data and result. If stored: what the matrix would take.")
     console.print(
-        f"Distortion: how far squared distances between examples are off. Johnson and Lindenstrauss promise that a\n"
-        f"Gaussian projection keeps all {N * (N - 1) // 2:,} pairs within {bound:.3f}; worst is over 10,000 random pairs."
+        "Distortion: how far squared distances between examples are off, over 10,000 random pairs. The bound of "
+        f"Johnson and Lindenstrauss for all {N * (N - 1) // 2:,} pairs and a Gaussian projection is {bound:.3f}."
     )
     figure = folder / "distortion.png"
     draw(distortions, bound, figure)
@@ -65,14 +66,13 @@ def stored(scheme: str) -> str:
 
 def draw(distortions: dict[str, np.ndarray], bound: float, path: Path) -> None:
     figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
-    names = list(distortions)
-    parts = axes.violinplot([distortions[name] for name in names], vert=False, showextrema=False, widths=0.85)
-    for body in parts["bodies"]:
+    names, values = list(distortions), list(distortions.values())
+    for body in axes.violinplot(values, orientation="horizontal", showextrema=False, widths=0.85)["bodies"]:
         body.set_facecolor("#3b6fb6")
         body.set_alpha(0.75)
     for side in (-bound, bound):
         axes.axvline(side, color="#b5473c", linestyle="--", linewidth=1)
-    axes.text(bound, len(names) + 0.55, "Johnson–Lindenstrauss bound", color="#b5473c", ha="right", va="bottom", fontsize=9)
+    axes.text(bound + 0.01, len(names) + 0.3, "Johnson–Lindenstrauss bound", color="#b5473c", va="bottom", fontsize=9)
     axes.axvline(0, color="black", linewidth=0.6)
     axes.set_yticks(range(1, len(names) + 1), names)
     axes.set_xlabel("relative change of squared distances between examples")

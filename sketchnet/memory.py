@@ -39,7 +39,7 @@ def format_memory(n_bytes: float) -> str:
 
 
 def anonymous_memory(pid: int | str = "self") -> int:
-    """Anonymous resident bytes of a process (Linux). Pages of mapped files are not counted: the kernel can drop them."""
+    """Anonymous resident bytes of a process (Linux). Pages of mapped files do not count: they can be dropped."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii") as status:
             for line in status:

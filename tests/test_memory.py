@@ -7,7 +7,14 @@ from sketchnet.memory import DEFAULT_BUDGET, PeakMemory, format_memory, parse_me
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [("2GiB", 2 * 2**30), ("500 MB", 500_000_000), ("1.5gib", 3 * 2**29), ("10", 10), (4096, 4096), (None, DEFAULT_BUDGET)],
+    [
+        ("2GiB", 2 * 2**30),
+        ("500 MB", 500_000_000),
+        ("1.5gib", 3 * 2**29),
+        ("10", 10),
+        (4096, 4096),
+        (None, DEFAULT_BUDGET),
+    ],
 )
 def test_sizes_are_read(given, expected):
     assert parse_memory(given) == expected

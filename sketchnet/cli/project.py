@@ -15,7 +15,7 @@ from sketchnet.errors import InputError
 
 
 def project(
-    input: Annotated[Path, typer.Argument(metavar="INPUT", help="scipy .npz file with a CSR matrix; uncompressed ones are mapped.")],
+    input: Annotated[Path, typer.Argument(metavar="INPUT", help="scipy .npz file with a CSR matrix.")],
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", help=".npy file to write.")],
     scheme: Annotated[
         str, typer.Option(help="count_sketch, li, srht, srht_sparse, achlioptas or gaussian.")

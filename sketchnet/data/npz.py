@@ -28,9 +28,7 @@ def open_npz(path: str | Path, scratch: str | Path) -> tuple[CsrBatch, list[int]
         with zipfile.ZipFile(path) as archive:
             layout = _small(archive, path, "format").item()
             if layout not in (b"csr", "csr"):
-                raise InputError(
-                    f"{path} holds a {_text(layout)} matrix; save it by rows: save_npz(path, X.tocsr(), compressed=False)"
-                )
+                raise InputError(f"{path} holds a {_text(layout)} matrix; save it by rows: save_npz(path, X.tocsr())")
             n_rows, n_columns = (int(x) for x in _small(archive, path, "shape"))
             indptr, indices, values = (_array(archive, path, name, Path(scratch)) for name in _MEMBERS)
             checksums = [archive.getinfo(f"{name}.npy").CRC for name in _MEMBERS]

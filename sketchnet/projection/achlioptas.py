@@ -15,8 +15,8 @@ from sketchnet.projection.operator import Scheme
 class Achlioptas(Scheme):
     """P_ij = sqrt(s/k) * (+1, 0 or -1 with probabilities 1/2s, 1 - 1/s, 1/2s), independent, for s = 3 or s = 1.
 
-    Achlioptas, "Database-friendly random projections", PODS 2001. s = 3 is the form that the dissertation uses; s = 1 is
-    the dense matrix of signs.
+    Achlioptas, "Database-friendly random projections", PODS 2001. s = 3 is the form that the dissertation uses; s = 1
+    is the dense matrix of signs.
     """
 
     s: int = 3

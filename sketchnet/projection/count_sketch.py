@@ -20,8 +20,8 @@ from sketchnet.projection.sparse import SparseOperator
 class CountSketch(Scheme):
     """Each row of P has a single non-zero, +1 or -1 with probability 1/2 each, in a uniformly drawn column.
 
-    Charikar, Chen and Farach-Colton 2004; as a projection, Weinberger et al. 2009. No scale is needed. It costs one hash
-    per non-zero of the data, whatever k.
+    Charikar, Chen and Farach-Colton 2004; as a projection, Weinberger et al. 2009. No scale is needed. It costs one
+    hash per non-zero of the data, whatever k.
     """
 
     name = "count_sketch"

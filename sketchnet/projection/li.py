@@ -22,8 +22,8 @@ from sketchnet.projection.sparse import SparseOperator
 class Li(Scheme):
     """P_ij = sqrt(s/k) * (+1, 0 or -1 with probabilities 1/2s, 1 - 1/s, 1/2s), independent.
 
-    Li, Hastie and Church, "Very sparse random projections", KDD 2006. s = sqrt(d) unless given; up to d / log(d) is safe
-    for data without heavy tails. A row of P has k/s non-zeros on average, and only those are ever visited.
+    Li, Hastie and Church, "Very sparse random projections", KDD 2006. s = sqrt(d) unless given; up to d / log(d) is
+    safe for data without heavy tails. A row of P has k/s non-zeros on average, and only those are ever visited.
     """
 
     s: float | None = None

@@ -1,8 +1,8 @@
 """Out of core: project mapped rows into a .npy file, resumable after a kill at any point.
 
 While it runs, the result lies in OUTPUT.partial beside OUTPUT.progress, a JSON file that says which job it is and how
-many units are done. Units are recorded only after their bytes are on disk, and the file gets its name only at the end, so
-nobody ever reads half a result. Units do not depend on each other: redoing the one that was cut off gives the same bytes.
+many units are done. Units are recorded only after their bytes are on disk, and the file gets its name only at the end,
+so nobody ever reads half a result. Units do not depend on each other: redoing one gives the same bytes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def project_to_file(
         plan = operator.plan(X, budget)
         progress(done, len(plan.units))
         recorded = time.monotonic()
-        for done in operator.run(X, out, plan, backend(), done):
+        for done in operator.run(X, out, plan, backend(), done):  # noqa: B020
             if time.monotonic() - recorded >= _RECORD_EVERY:
                 out.flush()
                 _write(record, {"job": job, "done": done})

@@ -14,8 +14,8 @@ from sketchnet.projection.operator import Operator
 def minimal_k(n: int, eps: float) -> int:
     """Columns that keep all squared distances among n points within 1 +- eps, by Johnson and Lindenstrauss' lemma.
 
-    k >= 4 ln(n) / (eps^2/2 - eps^3/3) in the form of Dasgupta and Gupta (2003), proved for Gaussian projections. It does
-    not depend on the number of features.
+    k >= 4 ln(n) / (eps^2/2 - eps^3/3) in the form of Dasgupta and Gupta (2003), proved for Gaussian projections. It
+    does not depend on the number of features.
     """
     if n < 2 or not 0 < eps < 1:
         raise InputError(f"n={n}, eps={eps} is not possible; n must be at least 2 and eps between 0 and 1")

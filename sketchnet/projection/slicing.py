@@ -57,7 +57,7 @@ def plan_panels(indptr: np.ndarray, d: int, k: int, budget: int) -> Plan:
 
 def plan_rows(indptr: np.ndarray, d: int, k: int, bytes_per_column: float, budget: int) -> Plan:
     """For schemes that hold `bytes_per_column` of P for each distinct column (perhaps none): row slices only."""
-    n, entries = len(indptr) - 1, int(indptr[-1]) - int(indptr[0])
+    entries = int(indptr[-1]) - int(indptr[0])
     compact = bytes_per_column > 0 and (2 * d > entries or bytes_per_column * d > budget)
     most = int(budget // (_ENTRY_BYTES + bytes_per_column)) if compact else max(entries, 1)
     slices = _cut(indptr, min(most, _UNIT_ENTRIES) if most >= _longest(indptr) else most, _UNIT_OUTPUT // k + 1, budget)

@@ -12,7 +12,9 @@ from sketchnet.projection import SRHT, Li
 
 
 def sketchnet(*args, cwd):
-    return subprocess.run([sys.executable, "-m", "sketchnet", *args], cwd=cwd, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-m", "sketchnet", *args], cwd=cwd, capture_output=True, text=True, timeout=120
+    )
 
 
 @pytest.fixture
@@ -24,7 +26,9 @@ def folder(tmp_path):
 
 def test_projects_a_file(folder):
     path, X = folder
-    done = sketchnet("project", "x.npz", "y.npy", "--scheme", "li", "-k", "50", "--option", "s=20", "--seed", "4", cwd=path)
+    done = sketchnet(
+        "project", "x.npz", "y.npy", "--scheme", "li", "-k", "50", "--option", "s=20", "--seed", "4", cwd=path
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("y.npy: 300 x 5,000 -> 300 x 50 by li, seed 4")
     assert np.array_equal(np.load(path / "y.npy"), Li(50, s=20).sample(5000, 4).apply(X))
@@ -33,7 +37,9 @@ def test_projects_a_file(folder):
 
 def test_json_for_machines(folder):
     path, X = folder
-    done = sketchnet("project", "x.npz", "y.npy", "--scheme", "srht_sparse", "-k", "50", "--dtype", "float64", "--json", cwd=path)
+    done = sketchnet(
+        "project", "x.npz", "y.npy", "--scheme", "srht_sparse", "-k", "50", "--dtype", "float64", "--json", cwd=path
+    )
     told = json.loads(done.stdout)
     assert told["rows"] == 300
     density = told["scheme"]["density"]

@@ -139,7 +139,9 @@ def test_a_damaged_record_is_an_error(tmp_path):
     (tmp_path / "result.npy.progress").write_text('{"job"')
     with pytest.raises(InputError, match="progress is damaged"):
         project_to_file(operator, batch(), path, memory=60_000)
-    assert np.array_equal(project_to_file(operator, batch(), path, memory=60_000, overwrite=True), operator.apply(batch()))
+    assert np.array_equal(
+        project_to_file(operator, batch(), path, memory=60_000, overwrite=True), operator.apply(batch())
+    )
 
 
 def test_a_second_writer_is_refused(tmp_path):

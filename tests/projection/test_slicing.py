@@ -118,7 +118,9 @@ def test_plans_cover_the_output_once(budget, d):
 
 def test_a_row_too_long_for_the_budget_is_an_error():
     X = sparse.csr_array(np.ones((1, 5000), np.float32))
-    with pytest.raises(InputError, match="a row has 5000 entries, too many for a memory budget of 98 KiB; at least 547 KiB"):
+    with pytest.raises(
+        InputError, match="a row has 5000 entries, too many for a memory budget of 98 KiB; at least 547 KiB"
+    ):
         LAWS["gaussian"](K, 5000).sample(5000, 0).apply(X, memory=100_000)
 
 

@@ -74,7 +74,9 @@ def _pick(x, h, f_ptr, f_at, f_value, scale, row):
 
 
 @kernel()
-def _sparse_rows(indptr, indices, values, m, o, size, parity_limit, f_ptr, f_at, f_value, scale, out, first_column, start, stop):
+def _sparse_rows(
+    indptr, indices, values, m, o, size, parity_limit, f_ptr, f_at, f_value, scale, out, column, start, stop
+):
     number = out.dtype.type
     k = f_ptr.shape[0] - 1
     longest = _TILE
@@ -83,7 +85,7 @@ def _sparse_rows(indptr, indices, values, m, o, size, parity_limit, f_ptr, f_at,
     sums = np.empty(longest, out.dtype)
     whole, h = np.empty(0, out.dtype), first_stride(size, f_at.shape[0])
     for r in range(start, stop):
-        row = out[r, first_column : first_column + k]
+        row = out[r, column : column + k]
         first, last = indptr[r] - indptr[0], indptr[r + 1] - indptr[0]
         if last - first > parity_limit:
             if whole.shape[0] == 0:
@@ -118,7 +120,7 @@ def _sparse_rows(indptr, indices, values, m, o, size, parity_limit, f_ptr, f_at,
 
 
 @kernel()
-def _dense_rows(x, diagonal, size, f_ptr, f_at, f_value, scale, out, first_column, start, stop):
+def _dense_rows(x, diagonal, size, f_ptr, f_at, f_value, scale, out, column, start, stop):
     number = out.dtype.type
     whole, h = np.empty(size, out.dtype), first_stride(size, f_at.shape[0])
     d, k = x.shape[1], f_ptr.shape[0] - 1
@@ -127,7 +129,7 @@ def _dense_rows(x, diagonal, size, f_ptr, f_at, f_value, scale, out, first_colum
             whole[i] = number(x[r, i]) * diagonal[i]
         whole[d:] = 0
         _transform(whole, h)
-        _pick(whole, h, f_ptr, f_at, f_value, scale, out[r, first_column : first_column + k])
+        _pick(whole, h, f_ptr, f_at, f_value, scale, out[r, column : column + k])
 
 
 @kernel()
@@ -136,7 +138,9 @@ def _diagonal(m, o, diagonal, start, stop):
         diagonal[i] = diagonal_sign(i, m, o)
 
 
-def hadamard_sparse(indptr, indices, values, key, size, parity_limit, f_ptr, f_at, f_value, scale, out, columns) -> None:
+def hadamard_sparse(
+    indptr, indices, values, key, size, parity_limit, f_ptr, f_at, f_value, scale, out, columns
+) -> None:
     """out[:, columns] = scale * sums over each column's frequencies of f_value * (csr @ D @ H)[:, frequency].
 
     Rows with more than `parity_limit` non-zeros go through the fast transform, the others through bit parity.
@@ -155,7 +159,9 @@ def hadamard_dense(x, key, size, f_ptr, f_at, f_value, scale, out, columns) -> N
     diagonal = np.empty(x.shape[1], out.dtype)
     over_range(lambda a, b: _diagonal(*key, diagonal, a, b), len(diagonal), len(diagonal))
     over_range(
-        lambda a, b: _dense_rows(x, diagonal, size, f_ptr, f_at, f_value, scale, out, columns.start, a, b), len(x), len(x) * size
+        lambda a, b: _dense_rows(x, diagonal, size, f_ptr, f_at, f_value, scale, out, columns.start, a, b),
+        len(x),
+        len(x) * size,
     )
 
 

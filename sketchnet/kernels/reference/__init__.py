@@ -42,7 +42,7 @@ def draw_skips(seed, stream, rows, width, thresholds):
     for row in rows:
         column = draw = 0
         while True:
-            gap, beyond = 0, False
+            gap, beyond, negative = 0, False, 0
             for level, table in enumerate(thresholds):
                 w = [int(x) for x in random.words(seed, stream, row, draw // 2)[0, 2 * (draw % 2) :][:2]]
                 word, draw = w[0] | w[1] << 32, draw + 1
