@@ -17,12 +17,18 @@ class CsrBatch:
 
     The arrays may be read-only memory maps of any integer width and any real dtype. Rows may be empty, ids unsorted and
     repeated: a projection is linear, so repeated ids add up. After `rows()`, offsets count from indptr[0].
+
+    `labels` has one number a row; with `label_indptr` it has several: row r's are labels[label_indptr[r] :
+    label_indptr[r + 1]], again counting from label_indptr[0]. `groups` has one query id a row.
     """
 
     indptr: np.ndarray
     indices: np.ndarray
     values: np.ndarray
     n_columns: int
+    labels: np.ndarray | None = None
+    label_indptr: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -34,10 +40,22 @@ class CsrBatch:
 
     def rows(self, span: slice) -> CsrBatch:
         """Rows span.start to span.stop, without copying."""
-        base = int(self.indptr[0])
-        entries = slice(int(self.indptr[span.start]) - base, int(self.indptr[span.stop]) - base)
-        indptr = self.indptr[span.start : span.stop + 1]
-        return CsrBatch(indptr, self.indices[entries], self.values[entries], self.n_columns)
+        indptr, entries = _part(self.indptr, span)
+        labels, label_indptr = self.labels, self.label_indptr
+        if label_indptr is not None:
+            label_indptr, several = _part(label_indptr, span)
+            labels = labels[several]
+        elif labels is not None:
+            labels = labels[span]
+        groups = None if self.groups is None else self.groups[span]
+        return CsrBatch(
+            indptr, self.indices[entries], self.values[entries], self.n_columns, labels, label_indptr, groups
+        )
+
+
+def _part(indptr: np.ndarray, span: slice) -> tuple[np.ndarray, slice]:
+    base = int(indptr[0])
+    return indptr[span.start : span.stop + 1], slice(int(indptr[span.start]) - base, int(indptr[span.stop]) - base)
 
 
 def as_csr(X, n_columns: int) -> CsrBatch:
