@@ -93,7 +93,7 @@ def srht_dense_rows(n: int):
 
 def wide_data(n: int):
     for name in SCHEMES:
-        law = make_scheme(name, K, **({"density": np.log(n) ** 2 / 30e6} if name == "srht_sparse" else {}))
+        law = make_scheme(name, K, **({"density": SRHT.thesis_density(n, 30_000_000)} if name == "srht_sparse" else {}))
         ours = peak_memory(make_ours, law, n, 30_000_000, 30, True)
         yield row(f"{name}, 20,000 x 30,000,000, beyond in- and output", ours, 1024, "limit: 1 GiB", "MiB", 1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import log
 from numbers import Integral
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchnet.errors import InputError
-from sketchnet.projection import Operator, make_scheme
+from sketchnet.projection import SRHT, Operator, make_scheme
 from sketchnet.projection.inverse import least_squares_inverse
 from sketchnet.projection.quality import minimal_k
 
@@ -79,11 +78,13 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         n, d = X.shape
         if isinstance(self.n_components, str) and self.n_components == "auto":
             k = minimal_k(max(n, 2), self.eps)
+            if k > d:
+                raise InputError(f"{n} rows and eps={self.eps} need {k} columns, more than the data's {d}")
         else:
             k = self.n_components
         options = dict(self.options or {})
         if self.scheme == "srht_sparse":
-            options.setdefault("density", min(1.0, log(max(n, 3)) ** 2 / d))
+            options.setdefault("density", SRHT.thesis_density(n, d))
         self.operator_: Operator = make_scheme(self.scheme, k, **options).sample(d, self._seed())
         self.n_components_ = self.operator_.k
         return self

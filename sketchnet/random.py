@@ -33,6 +33,8 @@ STREAM_DIAGONAL = 5  # key of the hash behind SRHT's diagonal signs
 STREAM_FREQUENCY = 6  # Hadamard rows that subsampled SRHT picks
 STREAM_S_SKIP = 7  # gaps between the non-zeros of sparse SRHT's S
 STREAM_S_VALUE = 8  # their normal values
+STREAM_SHUFFLE = 9  # order of blocks and rows in an epoch
+STREAM_SYNTHETIC = 10  # and the next few: the parts of synthetic data
 
 _MASK32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
@@ -73,6 +75,15 @@ def bucket_of(h, k):
 def sign_bit_of(h):
     """The hash's lowest bit: 1 means a sign of -1. `bucket_of` never looks at it."""
     return h & _1
+
+
+def shuffled(n: int, seed: int, stream: int, row: int = 0) -> np.ndarray:
+    """A random order of range(n), the same on every machine and with every version of NumPy.
+
+    Sorts 64-bit keys; equal ones (for n = 10**6, one run in 40 million) keep their order.
+    """
+    keys = words(seed, stream, row, np.arange(-(-n // 2)))[0].view(np.uint64)[:n]
+    return np.argsort(keys, kind="stable")
 
 
 def split_seed(seed: int) -> tuple[np.uint64, np.uint64]:

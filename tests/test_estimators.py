@@ -55,6 +55,11 @@ def test_auto_takes_the_bound_for_the_rows_seen():
     assert projection.n_components_ == minimal_k(500, 0.3) == projection.transform(rows(n=5)).shape[1]
 
 
+def test_auto_never_widens_the_data():
+    with pytest.raises(InputError, match="100 rows and eps=0.1 need 3948 columns, more than the data's 50"):
+        RandomProjection(n_components="auto").fit(np.ones((100, 50)))
+
+
 def test_options_reach_the_law():
     assert RandomProjection("li", 10, options={"s": 7}).fit(rows()).operator_.scheme == Li(10, s=7)
     srht = RandomProjection("srht_sparse", 10).fit(rows(n=1000)).operator_.scheme

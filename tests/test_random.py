@@ -110,7 +110,7 @@ def test_hash_is_pairwise_independent_over_seeds(other):
 def test_skips_visit_every_column_with_the_same_probability(probability, width):
     p = Decimal(probability)
     n = int(400_000 / (float(p) * width)) + 1
-    indptr, code = backend().draw_skips(4, 3, np.arange(n), width, random.skip_thresholds(p, width))
+    indptr, code = backend().draw_skips(4, 3, np.arange(n), width, random.skip_thresholds(p, width), width * float(p))
     column = np.where(code < 0, ~code, code)
     lengths = np.diff(indptr)
     assert_mean(lengths, width * float(p), width * float(p) * (1 - float(p)))
@@ -123,6 +123,6 @@ def test_skips_visit_every_column_with_the_same_probability(probability, width):
 
 
 def test_skips_with_probability_one_visit_all():
-    indptr, code = backend().draw_skips(4, 3, np.arange(3), 9000, random.skip_thresholds(Decimal(1), 9000))
+    indptr, code = backend().draw_skips(4, 3, np.arange(3), 9000, random.skip_thresholds(Decimal(1), 9000), 9000)
     assert np.diff(indptr).tolist() == [9000] * 3
     assert np.array_equal(np.where(code < 0, ~code, code).reshape(3, -1), [np.arange(9000)] * 3)

@@ -12,6 +12,7 @@ import typer
 
 from sketchnet import __version__
 from sketchnet.cli.project import project
+from sketchnet.cli.synth import synth
 from sketchnet.errors import InputError, SketchnetError
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(project)
+app.command()(synth)
 
 
 def _show_version(wanted: bool) -> None:
@@ -46,6 +48,8 @@ def main() -> None:
         _fail(error, 2)
     except SketchnetError as error:
         _fail(error, 1)
+    except OSError as error:
+        _fail(f"{error.filename or ''}: {error.strerror or error}", 1)
     except MemoryError as error:
         _fail(f"out of memory: {error}; name a smaller --memory", 1)
 

@@ -10,22 +10,29 @@ from contextlib import contextmanager
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
     """Gives a function `update(done, total)`."""
+    with _bar(description) as update:
+        yield lambda done, total: update(done, total, "")
+
+
+@contextmanager
+def progress_rows(description: str) -> Iterator[Callable[[float | None, int], None]]:
+    """Gives a function `update(fraction, rows)`, for input whose number of rows is not known."""
+    with _bar(description) as update:
+        yield lambda fraction, rows: update(fraction, None if fraction is None else 1.0, f"{rows:,} rows")
+
+
+@contextmanager
+def _bar(description: str) -> Iterator[Callable]:
     if not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda done, total, note: None
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as TimeLeftColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[note]}"))
     with Progress(
-        *columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True)
-    ) as bar:
-        task = bar.add_task(description, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        *columns, TimeElapsedColumn(), TextColumn("left"), TimeLeftColumn(), console=Console(stderr=True)
+    ) as p:
+        task = p.add_task(description, total=None, note="")
+        yield lambda done, total, note: p.update(task, completed=done, total=total, note=note)

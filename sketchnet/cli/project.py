@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
-from math import log
 from pathlib import Path
 from typing import Annotated
 
@@ -37,28 +35,26 @@ def project(
     # Here and not above, so that `sketchnet --help` is instant.
     from sketchnet.cli.progress import progress_bar
     from sketchnet.data.npz import open_npz
-    from sketchnet.projection import make_scheme
+    from sketchnet.projection import SRHT, make_scheme
     from sketchnet.projection.on_disk import project_to_file
 
     if dtype not in ("float32", "float64"):
         raise InputError(f"--dtype {dtype} is not possible; it is float32 or float64")
     if output.suffix != ".npy":
         raise InputError(f"OUTPUT {output} must end in .npy")
+    if output.is_dir():
+        raise InputError(f"OUTPUT {output} is a folder")
     if not output.absolute().parent.is_dir():
         raise InputError(f"there is no folder {output.parent} for OUTPUT {output}")
     options = dict(_parse_option(text) for text in option or [])
     start = time.perf_counter()
-    scratch = output.with_name(output.name + ".unpacked")
-    try:
-        X, checksums = open_npz(input, scratch)
-        if scheme == "srht_sparse":
-            options.setdefault("density", min(1.0, log(max(X.n_rows, 3)) ** 2 / X.n_columns))
-        operator = make_scheme(scheme, components, **options).sample(X.n_columns, seed)
-        job = {"dtype": dtype, "memory": memory, "source": checksums, "overwrite": overwrite}
-        with progress_bar(f"projecting {input.name}") as progress:
-            result = project_to_file(operator, X, output, **job, progress=progress)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    X, checksums = open_npz(input, scratch=output.absolute().parent)
+    if scheme == "srht_sparse":
+        options.setdefault("density", SRHT.thesis_density(X.n_rows, X.n_columns))
+    operator = make_scheme(scheme, components, **options).sample(X.n_columns, seed)
+    job = {"dtype": dtype, "memory": memory, "source": checksums, "overwrite": overwrite}
+    with progress_bar(f"projecting {input.name}") as progress:
+        result = project_to_file(operator, X, output, **job, progress=progress)
     seconds = time.perf_counter() - start
     if as_json:
         summary = {"output": str(output), "rows": X.n_rows, "columns": components, "seconds": seconds}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,17 @@ class CsrBatch:
             indptr, self.indices[entries], self.values[entries], self.n_columns, labels, label_indptr, groups
         )
 
+    def torch(self) -> dict:
+        """The arrays as torch tensors by name, sharing memory where torch can (it cannot with read-only maps)."""
+        import torch  # here, because sketchnet without networks does not need it
+
+        arrays = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "n_columns"}
+        return {
+            name: torch.from_numpy(array if array.flags.writeable else array.copy())
+            for name, array in arrays.items()
+            if array is not None
+        }
+
 
 def _part(indptr: np.ndarray, span: slice) -> tuple[np.ndarray, slice]:
     base = int(indptr[0])
@@ -61,10 +73,16 @@ def _part(indptr: np.ndarray, span: slice) -> tuple[np.ndarray, slice]:
 def as_csr(X, n_columns: int) -> CsrBatch:
     """A checked CsrBatch of a scipy sparse matrix (CSR without copying, others converted) or of another CsrBatch."""
     if not isinstance(X, CsrBatch):
+        if X.ndim != 2:
+            raise InputError(f"X has {X.ndim} dimensions; it must have two, rows and columns")
         X = X if X.format == "csr" else X.tocsr()
-        X = CsrBatch(X.indptr, X.indices, real_values(X.data), X.shape[1])
+        if len(X.indptr) and X.indptr[0] != 0:
+            raise InputError(f"the row offsets begin at {X.indptr[0]}; in a scipy matrix they begin at 0")
+        stored = int(X.indptr[-1])  # scipy allows spare room behind the last row
+        X = CsrBatch(X.indptr, X.indices[:stored], X.data[:stored], X.shape[1])
     if X.n_columns != n_columns:
         raise InputError(f"X has {X.n_columns} columns, but the projection was made for {n_columns}")
+    X = dataclasses.replace(X, indptr=_ids(X.indptr), indices=_ids(X.indices), values=real_values(X.values))
     _check_offsets(X)
     entry = backend().first_bad_id(X.indices, n_columns)
     if entry >= 0:
@@ -116,6 +134,17 @@ def real_values(values: np.ndarray) -> np.ndarray:
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 
+def _ids(ids: np.ndarray) -> np.ndarray:
+    """Offsets or column ids as kernels take them: int32 or int64. Copies only if needed."""
+    if ids.dtype.kind not in "iu":
+        raise InputError(f"offsets and column ids must be integers, not {ids.dtype}")
+    if ids.dtype in (np.int32, np.int64) and ids.dtype.isnative:
+        return ids
+    if ids.dtype == np.uint64 and ids.size and ids.max() >= 2**63:
+        raise InputError(f"column id {ids.max()} is too large; allowed are ids below 2**63")
+    return ids.astype(np.int64)
+
+
 def sparse_rows(X: np.ndarray) -> CsrBatch:
     """The non-zeros of a dense array."""
     X = sparse.csr_array(X)
@@ -130,8 +159,6 @@ def _check_offsets(X: CsrBatch) -> None:
     n_entries = len(X.indices)
     if len(X.values) != n_entries:
         raise InputError(f"there are {n_entries} column ids but {len(X.values)} values")
-    if X.indptr.dtype.kind not in "iu" or X.indices.dtype.kind not in "iu":
-        raise InputError(f"offsets and column ids must be integers, not {X.indptr.dtype} and {X.indices.dtype}")
     step = 1 << 20  # in pieces, so that the check needs no memory of its own
     for start in range(0, X.n_rows, step):
         piece = X.indptr[start : start + step + 1]

@@ -1,33 +1,85 @@
-"""The dissertation's synthetic data (appendix A): two classes that differ in a few significant features."""
+"""The dissertation's synthetic data (appendix A): two classes that differ in a few significant features.
+
+Row i is a function of (seed, i), so any slice of the data can be made on its own, and chunks do not matter.
+"""
 
 from __future__ import annotations
+
+from decimal import Decimal
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
+from sketchnet import random
+from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
+from sketchnet.kernels import backend
+
+_COLUMNS, _VALUES, _NOISE, _CLASSES, _SIGNIFICANT = range(random.STREAM_SYNTHETIC, random.STREAM_SYNTHETIC + 5)
 
 
-def make_synthetic(n: int, d: int, density: float, significant: float = 0.2, random_state: int = 0):
-    """Sparse rows of two balanced classes, as (X, y) with X a float32 CSR array and y of 0 and 1.
+class Synthetic:
+    """Rows of two balanced classes; the first 80 % are for training, the others for testing.
 
     Every entry is non-zero with probability `density`, its value N(0, 1). A fraction `significant` of the features
     separates the classes: in examples of class 1 their non-zeros get noise N(3, 1) added. The dissertation does not
     state that noise; these parameters give back the errors that it prints for linear models.
     """
-    if n < 1 or d < 1 or not 0 < density <= 1 or not 0 <= significant <= 1:
-        raise InputError(
-            f"n={n}, d={d}, density={density}, significant={significant} is not possible; "
-            "n and d must be positive, density in (0, 1], significant in [0, 1]"
-        )
-    rng = np.random.default_rng(random_state)
-    y = (np.arange(n) % 2)[rng.permutation(n)].astype(np.int64)
-    lengths = rng.binomial(d, density, n)
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    indices = np.concatenate([np.sort(rng.choice(d, z, replace=False, shuffle=False)) for z in lengths])
-    values = rng.standard_normal(len(indices), np.float32)
-    is_significant = np.zeros(d, bool)
-    is_significant[rng.choice(d, round(significant * d), replace=False)] = True
-    moved = is_significant[indices] & np.repeat(y == 1, lengths)
-    values[moved] += 3 + rng.standard_normal(np.count_nonzero(moved), np.float32)
-    return sparse.csr_array((values, indices, indptr), shape=(n, d)), y
+
+    def __init__(self, n: int = 1_250_000, d: int = 1_000_000, density: float = 1e-5, significant: float = 0.2, seed=0):
+        if n < 1 or d < 1 or not 0 < density <= 1 or not 0 <= significant <= 1:
+            raise InputError(
+                f"n={n}, d={d}, density={density}, significant={significant} is not possible; "
+                "n and d must be positive, density in (0, 1], significant in [0, 1]"
+            )
+        self.n, self.d, self.density, self.significant, self.seed = n, d, density, significant, seed
+        self.n_train = round(0.8 * n)
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """0 and 1, as many of each as can be, in the training part as in the test part."""
+        y = np.empty(self.n, np.int64)
+        for part, span in enumerate((slice(0, self.n_train), slice(self.n_train, self.n))):
+            order = random.shuffled(len(y[span]), self.seed, _CLASSES, part)
+            y[span][order] = np.arange(len(order)) % 2
+        return y
+
+    @cached_property
+    def is_significant(self) -> np.ndarray:
+        chosen = np.zeros(self.d, bool)
+        chosen[random.shuffled(self.d, self.seed, _SIGNIFICANT)[: round(self.significant * self.d)]] = True
+        return chosen
+
+    @cached_property
+    def _thresholds(self) -> np.ndarray:
+        return random.skip_thresholds(Decimal(self.density), self.d)
+
+    def rows(self, span: slice) -> CsrBatch:
+        """Rows span.start to span.stop."""
+        ids = np.arange(span.start, span.stop)
+        indptr, codes = backend().draw_skips(self.seed, _COLUMNS, ids, self.d, self._thresholds, self.d * self.density)
+        columns = np.where(codes < 0, ~codes, codes)  # the signs are not needed
+        y = self.labels[span]
+        values = self._normals(_VALUES, ids, indptr)
+        moved = self.is_significant[columns] & np.repeat(y == 1, np.diff(indptr))
+        values[moved] += 3 + self._normals(_NOISE, ids, indptr)[moved]
+        return CsrBatch(indptr, columns, values, self.d, y)
+
+    def chunks(self, span: slice, rows: int = 1 << 16):
+        """The rows of `span`, a CsrBatch at a time."""
+        for start in range(span.start, span.stop, rows):
+            yield self.rows(slice(start, min(start + rows, span.stop)))
+
+    def _normals(self, stream: int, ids: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+        """One normal per non-zero: the first of its row, the second, ..."""
+        lengths = np.diff(indptr)
+        drawn = np.empty((len(ids), -(-int(lengths.max(initial=0)) // 4) * 4), np.float32)
+        backend().draw_normals(self.seed, stream, ids, 0, drawn)
+        return drawn[np.arange(drawn.shape[1]) < lengths[:, None]]
+
+
+def make_synthetic(n: int, d: int, density: float, significant: float = 0.2, random_state: int = 0):
+    """The same in memory, all n rows, as (X, y) with X a float32 CSR array and y of 0 and 1."""
+    batch = Synthetic(n, d, density, significant, random_state).rows(slice(0, n))
+    return sparse.csr_array((batch.values, batch.indices, batch.indptr), shape=(n, d)), batch.labels

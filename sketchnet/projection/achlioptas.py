@@ -27,6 +27,7 @@ class Achlioptas(Scheme):
         super().__post_init__()
         if self.s not in (1, 3):
             raise InputError(f"s={self.s!r} is not possible for Achlioptas; it is 1 or 3 (Li takes any s)")
+        object.__setattr__(self, "s", int(self.s))
 
     def sample(self, d: int, seed: int = 0) -> AchlioptasOperator:
         return AchlioptasOperator(self, d, seed, scale=sqrt(self.s / self.k))

@@ -31,6 +31,8 @@ class CountSketch(Scheme):
 
 
 class CountSketchOperator(SparseOperator):
+    _per_row = 1.0
+
     @cached_property
     def _key(self):
         return random.hash_key(self.seed, random.STREAM_BUCKET)
@@ -46,10 +48,10 @@ class CountSketchOperator(SparseOperator):
             kernels.count_sketch(*X.rows(unit.rows).arrays, self._key, out[unit.rows])
             yield number
 
-    def gram(self, memory=None) -> np.ndarray:
+    def solve_gram(self, Y: np.ndarray, memory=None) -> np.ndarray:
         """Columns of P never share a row, so P^T P is diagonal: the number of rows in each bucket."""
         counts, step = np.zeros(self.k), 1 << 20
         for start in range(0, self.d, step):
             codes = backend().draw_buckets(self._key, np.arange(start, min(self.d, start + step)), self.k)
             counts += np.bincount(np.where(codes < 0, ~codes, codes), minlength=self.k)
-        return np.diag(counts)
+        return Y / np.maximum(counts, 1)

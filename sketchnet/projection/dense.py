@@ -8,7 +8,7 @@ import numpy as np
 
 from sketchnet.data.csr import CsrBatch, check_source
 from sketchnet.projection.operator import Operator
-from sketchnet.projection.slicing import Plan, plan_panels
+from sketchnet.projection.slicing import Plan, plan_panels, spans
 
 _DRAWN_AT_ONCE = 1 << 16  # row ids written out at a time where P is drawn for all d columns
 
@@ -24,19 +24,22 @@ class DenseOperator(Operator):
         return plan_panels(X.indptr, self.d, self.k, budget)
 
     def run(self, X, out, plan, kernels, done=0) -> Iterator[int]:
-        at, rows, ids, local, buffer = None, None, None, None, np.empty(0, np.float32)
+        at, drawn, ids, local, panel, buffer = None, None, None, None, None, np.empty(0, np.float32)
         for number, unit in enumerate(plan.units[done:], start=done + 1):
-            if unit.rows != at:
-                at, rows = unit.rows, X.rows(unit.rows)
-                ids, local = kernels.compact_columns(rows.indices, self.d) if plan.compact else (None, rows.indices)
-            height, width = self.d if ids is None else len(ids), _rounded_up(unit.columns.stop - unit.columns.start)
-            if len(buffer) < height * width:
-                buffer = None  # frees the old one before the new one is made
-                buffer = np.empty(height * width, np.float32)
-            panel = buffer[: height * width].reshape(height, width)
-            self._fill(panel, ids, unit.columns.start, kernels)
-            target = out[unit.rows]
-            kernels.multiply_panel(rows.indptr, local, rows.values, panel, self.scale, target, unit.columns)
+            rows = X.rows(unit.rows)
+            if plan.compact and unit.rows != at:
+                ids = local = panel = buffer = None  # gone before their successors come
+                ids, local = kernels.compact_columns(rows.indices, self.d)
+                at, drawn, buffer = unit.rows, None, np.empty(0, np.float32)
+            if unit.columns != drawn:
+                height, width = self.d if ids is None else len(ids), _rounded_up(unit.columns.stop - unit.columns.start)
+                if len(buffer) < height * width:
+                    panel = buffer = None
+                    buffer = np.empty(height * width, np.float32)
+                panel, drawn = buffer[: height * width].reshape(height, width), unit.columns
+                self._fill(panel, ids, unit.columns.start, kernels)
+            indices = local if plan.compact else rows.indices
+            kernels.multiply_panel(rows.indptr, indices, rows.values, panel, self.scale, out[unit.rows], unit.columns)
             yield number
 
     def _fill(self, panel: np.ndarray, ids, first: int, kernels) -> None:
@@ -44,9 +47,8 @@ class DenseOperator(Operator):
         if ids is not None:
             self._draw(ids, first, panel, kernels)
             return
-        for start in range(0, self.d, _DRAWN_AT_ONCE):
-            part = panel[start : start + _DRAWN_AT_ONCE]
-            self._draw(np.arange(start, start + len(part)), first, part, kernels)
+        for span in spans(self.d, _DRAWN_AT_ONCE):
+            self._draw(np.arange(span.start, span.stop), first, panel[span], kernels)
 
     def _entries(self, rows, columns, kernels) -> np.ndarray:
         first = columns.start // 4 * 4
@@ -58,13 +60,15 @@ class DenseOperator(Operator):
         most = budget // (2 * (4 + out.itemsize) * self.d) // 16 * 16
         if most == 0:  # not even a narrow panel of all d rows fits: take the columns that occur, slice by slice
             return super()._apply_to_dense(X, out, budget, kernels)
-        X = X.astype(out.dtype, copy=False)
-        for start in range(0, self.k, most):
-            stop = min(self.k, start + most)
-            panel = np.empty((self.d, _rounded_up(stop - start)), np.float32)
-            self._fill(panel, None, start, kernels)
-            with np.errstate(invalid="ignore", over="ignore"):  # bad values are looked for below
-                np.matmul(X, panel[:, : stop - start].astype(out.dtype, copy=False), out=out[:, start:stop])
+        for columns in spans(self.k, most):
+            width = columns.stop - columns.start
+            panel = np.empty((self.d, _rounded_up(width)), np.float32)
+            self._fill(panel, None, columns.start, kernels)
+            panel = panel[:, :width].astype(out.dtype, copy=False)
+            rows_at_once = max(1, len(X)) if X.dtype == out.dtype else max(1, budget // (2 * out.itemsize * self.d))
+            for rows in spans(len(X), rows_at_once):
+                with np.errstate(invalid="ignore", over="ignore"):  # bad values are looked for below
+                    np.matmul(X[rows].astype(out.dtype, copy=False), panel, out=out[rows, columns])
         out *= out.dtype.type(self.scale)
         check_source(X, out)
 

@@ -8,6 +8,7 @@ from scipy import sparse
 from sketchnet.errors import InputError
 from sketchnet.memory import parse_memory
 from sketchnet.projection.operator import Operator, output_dtype
+from sketchnet.projection.slicing import spans
 
 
 def least_squares_inverse(operator: Operator, Y, memory: str | int | None = None) -> np.ndarray:
@@ -18,11 +19,8 @@ def least_squares_inverse(operator: Operator, Y, memory: str | int | None = None
     Y = Y.toarray() if sparse.issparse(Y) else np.asarray(Y)
     if Y.ndim != 2 or Y.shape[1] != operator.k:
         raise InputError(f"X has shape {Y.shape}; the projection has {operator.k} columns")
-    rounding = operator.k * np.finfo(np.float64).eps
-    coefficients = Y.astype(np.float64) @ np.linalg.pinv(operator.gram(memory), rcond=rounding, hermitian=True)
+    coefficients = operator.solve_gram(Y, memory)
     out = np.empty((len(Y), operator.d), output_dtype(Y, None))
-    step = max(1, parse_memory(memory) // (32 * operator.k))
-    for start in range(0, operator.d, step):
-        stop = min(operator.d, start + step)
-        out[:, start:stop] = coefficients @ operator.block(range(start, stop), dtype=np.float64).T
+    for span in spans(operator.d, max(1, parse_memory(memory) // (32 * operator.k))):
+        out[:, span] = coefficients @ operator.block(span, dtype=np.float64).T
     return out

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import cached_property
-from math import isfinite, sqrt
+from math import sqrt
+from numbers import Real
 
 import numpy as np
 
 from sketchnet import random
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
-from sketchnet.projection.operator import Scheme
+from sketchnet.projection.operator import Scheme, check_integer
 from sketchnet.projection.slicing import Plan, plan_rows
 from sketchnet.projection.sparse import SparseOperator
 
@@ -32,8 +33,10 @@ class Li(Scheme):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.s is not None and not (isinstance(self.s, (int, float)) and isfinite(self.s) and self.s >= 1):
-            raise InputError(f"s={self.s!r} is not possible for Li; it is a number from 1 on, or None for sqrt(d)")
+        if self.s is not None:
+            if not (isinstance(self.s, Real) and 1 <= self.s <= 1e18):
+                raise InputError(f"s={self.s!r} is not possible for Li; it is from 1 to 1e18, or None for sqrt(d)")
+            object.__setattr__(self, "s", float(self.s))
 
     def sample(self, d: int, seed: int = 0) -> LiOperator:
         return LiOperator(self, d, seed)
@@ -41,7 +44,7 @@ class Li(Scheme):
 
 class LiOperator(SparseOperator):
     def __init__(self, scheme: Li, d: int, seed: int):
-        self.s = float(scheme.s if scheme.s is not None else sqrt(d))
+        self.s = scheme.s if scheme.s is not None else sqrt(check_integer("d", d, 1, 2**63))
         super().__init__(scheme, d, seed, scale=sqrt(self.s / scheme.k))
 
     @cached_property
@@ -49,12 +52,17 @@ class LiOperator(SparseOperator):
         with localcontext(prec=60):
             return random.skip_thresholds(1 / Decimal(self.s), self.k)
 
+    @property
+    def _per_row(self) -> float:
+        return self.k / self.s
+
     def _rows(self, ids, kernels):
-        return kernels.draw_skips(self.seed, random.STREAM_SKIP, ids, self.k, self._thresholds)
+        return kernels.draw_skips(self.seed, random.STREAM_SKIP, ids, self.k, self._thresholds, self._per_row)
 
     def plan(self, X: CsrBatch, budget: int) -> Plan:
-        # A column takes its id and offset, and a 32-bit code for each of its non-zeros, twice while pieces are joined.
-        return plan_rows(X.indptr, self.d, self.k, 16 + 8 * (self.k / self.s + 1), budget)
+        # A column takes its id and offset, and a 32-bit code for each of its non-zeros, twice while pieces are joined, and
+        # as much again that the allocator keeps.
+        return plan_rows(X.indptr, self.d, self.k, 16 + 13 * (self._per_row + 1), budget)
 
     def run(self, X, out, plan, kernels, done=0) -> Iterator[int]:
         p = None if plan.compact or done == len(plan.units) else self._rows(np.arange(self.d), kernels)
@@ -62,6 +70,7 @@ class LiOperator(SparseOperator):
             rows = X.rows(unit.rows)
             local = rows.indices
             if plan.compact:
+                p = None  # gone before its successor comes
                 ids, local = kernels.compact_columns(rows.indices, self.d)
                 p = self._rows(ids, kernels)
             kernels.multiply_sparse(rows.indptr, local, rows.values, *p, self.scale, out[unit.rows])

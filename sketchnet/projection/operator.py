@@ -17,7 +17,7 @@ from sketchnet.data.csr import CsrBatch, as_csr, as_dense, check_finite, sparse_
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend as kernel_backend
 from sketchnet.memory import parse_memory
-from sketchnet.projection.slicing import Plan, dense_row_slices
+from sketchnet.projection.slicing import Plan, spans
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,14 @@ class Operator:
         entries = self._entries(rows, slice(first, last + 1), kernel_backend(backend))
         return (entries[:, columns - first] * self.scale).astype(dtype)
 
-    def gram(self, memory: str | int | None = None) -> np.ndarray:
-        """P^T P in float64, summed over row slices of P."""
-        step = max(1, parse_memory(memory) // (32 * self.k))
-        total = np.zeros((self.k, self.k))
-        for start in range(0, self.d, step):
-            rows = self.block(range(start, min(self.d, start + step)), dtype=np.float64)
-            total += rows.T @ rows
-        return total
+    def solve_gram(self, Y: np.ndarray, memory: str | int | None = None) -> np.ndarray:
+        """Y (P^T P)^+ in float64; the k x k matrix is summed over row slices of P."""
+        gram = np.zeros((self.k, self.k))
+        for span in spans(self.d, max(1, parse_memory(memory) // (32 * self.k))):
+            rows = self.block(span, dtype=np.float64)
+            gram += rows.T @ rows
+        rounding = self.k * np.finfo(np.float64).eps
+        return Y.astype(np.float64) @ np.linalg.pinv(gram, rcond=rounding, hermitian=True)
 
     # -- projecting
 
@@ -103,14 +103,18 @@ class Operator:
         if sparse_output:
             if not self.sparse:
                 raise InputError(f"sparse_output needs a sparse scheme (count_sketch, li), not {self.scheme.name}")
+            if out is not None:
+                raise InputError("out takes dense results; leave it out with sparse_output")
             if not is_sparse:
                 check_finite(X)
                 X = sparse_rows(X)
-            return self._apply_to_sparse(X, dtype, kernels)
+            return self._apply_to_sparse(X, dtype, budget, kernels)
         if out is None:
             out = np.empty((n, self.k), dtype)
         elif out.shape != (n, self.k):
             raise InputError(f"out has shape {out.shape}; the result has shape {(n, self.k)}")
+        elif not out.flags.writeable:
+            raise InputError("out is read-only")
         if is_sparse:
             for _ in self.run(X, out, self.plan(X, budget), kernels):
                 pass
@@ -132,7 +136,7 @@ class Operator:
 
     def _apply_to_dense(self, X: np.ndarray, out: np.ndarray, budget: int, kernels: ModuleType) -> None:
         check_finite(X)
-        for span in dense_row_slices(len(X), self.d, budget):
+        for span in spans(len(X), max(1, budget // (2 * 24 * self.d))):  # ids, values and their like: half the budget
             part = sparse_rows(X[span])
             for _ in self.run(part, out[span], self.plan(part, budget), kernels):
                 pass
@@ -142,7 +146,7 @@ def as_ids(ids, limit: int, what: str) -> np.ndarray:
     """Ids given as a slice, range, integer or array, as an int64 array within [0, limit)."""
     if isinstance(ids, slice):
         ids = range(*ids.indices(limit))
-    ids = np.atleast_1d(np.asarray(ids))
+    ids = np.arange(ids.start, ids.stop, ids.step) if isinstance(ids, range) else np.atleast_1d(np.asarray(ids))
     if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
         raise InputError(f"{what} ids must be a one-dimensional array of integers, not {ids.ndim}-d of {ids.dtype}")
     if ids.size and not (0 <= ids.min() and ids.max() < limit):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from math import ceil, log
+
 import numpy as np
 from scipy import sparse
 from scipy.optimize import brentq
-from sklearn.random_projection import johnson_lindenstrauss_min_dim
 
 from sketchnet.errors import InputError
 from sketchnet.projection.operator import Operator
@@ -19,7 +20,7 @@ def minimal_k(n: int, eps: float) -> int:
     """
     if n < 2 or not 0 < eps < 1:
         raise InputError(f"n={n}, eps={eps} is not possible; n must be at least 2 and eps between 0 and 1")
-    return int(johnson_lindenstrauss_min_dim(n, eps=eps))
+    return ceil(4 * log(n) / (eps**2 / 2 - eps**3 / 3))
 
 
 def guaranteed_eps(n: int, k: int) -> float:
@@ -46,8 +47,8 @@ def distance_distortion(X, projected: np.ndarray, n_pairs: int = 10_000, random_
     ratios = []
     for start in range(0, n_pairs, 1024):  # bounds the memory of the differences
         i, j = a[start : start + 1024], b[start : start + 1024]
-        before = _squared_norms(X[i] - X[j])
-        after = _squared_norms(projected[i].astype(np.float64) - projected[j])
+        before = _squared_norms(X[i].astype(np.float64) - X[j].astype(np.float64))
+        after = _squared_norms(projected[i].astype(np.float64) - projected[j].astype(np.float64))
         ratios.append(after[before > 0] / before[before > 0] - 1)
     return np.concatenate(ratios)
 
@@ -57,10 +58,11 @@ def subspace_embedding_error(X, operator: Operator) -> float:
 
     By the eigenvalues of (XP)(XP)^T in the basis where X X^T is the identity: for up to a few thousand rows.
     """
+    X = X.astype(np.float64)
     before = X @ X.T
     before = before.toarray() if sparse.issparse(before) else np.asarray(before)
-    projected = operator.apply(X, dtype=np.float64)
-    values, vectors = np.linalg.eigh(before.astype(np.float64))
+    projected = operator.apply(X)
+    values, vectors = np.linalg.eigh(before)
     kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
     basis = vectors[:, kept] / np.sqrt(values[kept])
     ratios = np.linalg.eigvalsh((basis.T @ projected) @ (projected.T @ basis))
@@ -69,5 +71,5 @@ def subspace_embedding_error(X, operator: Operator) -> float:
 
 def _squared_norms(rows) -> np.ndarray:
     if sparse.issparse(rows):
-        return np.asarray(rows.astype(np.float64).power(2).sum(axis=1)).ravel()
-    return np.square(np.asarray(rows, np.float64)).sum(axis=1)
+        return np.asarray(rows.power(2).sum(axis=1)).ravel()
+    return np.square(rows).sum(axis=1)

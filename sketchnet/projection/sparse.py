@@ -7,12 +7,18 @@ from scipy import sparse
 
 from sketchnet.data.csr import CsrBatch
 from sketchnet.projection.operator import Operator
+from sketchnet.projection.slicing import plan_rows
 
 
 class SparseOperator(Operator):
     """Shared by Li and Count Sketch, which differ in how they find a row's non-zeros."""
 
     sparse = True
+
+    @property
+    def _per_row(self) -> float:
+        """Non-zeros of a row of P, on average."""
+        raise NotImplementedError
 
     def _rows(self, ids, kernels) -> tuple[np.ndarray, np.ndarray]:
         """CSR arrays (indptr, codes) of the given rows of P / scale; a code is the column, ~column for a sign of -1."""
@@ -26,9 +32,14 @@ class SparseOperator(Operator):
     def _entries(self, rows, columns, kernels) -> np.ndarray:
         return self._matrix(rows, kernels)[:, columns].toarray()
 
-    def _apply_to_sparse(self, X: CsrBatch, dtype, kernels) -> sparse.csr_array:
+    def _apply_to_sparse(self, X: CsrBatch, dtype, budget: int, kernels) -> sparse.csr_array:
+        plan = plan_rows(X.indptr, 2**63, self.k, 16 + 48 * (self._per_row + 1), budget)
+        products = [self._product(X.rows(unit.rows), dtype, kernels) for unit in plan.units]
+        return sparse.vstack([sparse.csr_array((0, self.k), dtype=dtype), *products], format="csr")
+
+    def _product(self, X: CsrBatch, dtype, kernels) -> sparse.csr_array:
         ids, local = kernels.compact_columns(X.indices, self.d)
-        rows = sparse.csr_array((X.values.astype(dtype), local, X.indptr), shape=(X.n_rows, len(ids)))
+        rows = sparse.csr_array((X.values.astype(dtype), local, X.indptr - X.indptr[0]), shape=(X.n_rows, len(ids)))
         product = rows @ (self._matrix(ids, kernels) * self.scale).astype(dtype)
         product.eliminate_zeros()
         return product

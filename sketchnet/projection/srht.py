@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from math import log2, sqrt
+from math import ceil, log, log2, sqrt
+from numbers import Real
 
 import numpy as np
 
 from sketchnet import random
-from sketchnet.data.csr import CsrBatch, check_source
+from sketchnet.data.csr import CsrBatch, check_finite, check_source
 from sketchnet.errors import InputError
-from sketchnet.projection.operator import Operator, Scheme
-from sketchnet.projection.slicing import Plan, Unit, plan_rows
+from sketchnet.memory import format_memory
+from sketchnet.projection.operator import Operator, Scheme, check_integer
+from sketchnet.projection.slicing import Plan, Unit, longest_row, plan_rows, spans
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,20 @@ class SRHT(Scheme):
             raise InputError(f'form={self.form!r} is not possible for SRHT; it is "subsampled" or "sparse"')
         if self.entries not in ("normal", "sign"):
             raise InputError(f'entries={self.entries!r} is not possible for SRHT; it is "normal" or "sign"')
-        if self.form == "sparse" and not (isinstance(self.density, (int, float)) and 0 < self.density <= 1):
-            raise InputError(
-                f"density={self.density!r} is not possible for SRHT's sparse form; it is in (0, 1], "
-                "in the dissertation ln(n)**2 / d for n rows"
-            )
+        if self.form == "sparse":
+            if not (isinstance(self.density, Real) and 0 < self.density <= 1):
+                raise InputError(
+                    f"density={self.density!r} is not possible for SRHT's sparse form; it is in (0, 1], "
+                    "in the dissertation ln(n)**2 / d for n rows"
+                )
+            object.__setattr__(self, "density", float(self.density))
         if self.form == "subsampled" and (self.density is not None or self.entries != "normal"):
             raise InputError('density and entries belong to form="sparse" of SRHT')
+
+    @staticmethod
+    def thesis_density(n: int, d: int) -> float:
+        """The dissertation's density of S for n rows of d columns: ln(n)**2 / d, at most 1."""
+        return min(1.0, log(max(n, 3)) ** 2 / max(d, 1))
 
     def sample(self, d: int, seed: int = 0) -> SRHTOperator:
         return SRHTOperator(self, d, seed)
@@ -55,9 +64,9 @@ class SRHT(Scheme):
 
 class SRHTOperator(Operator):
     def __init__(self, scheme: SRHT, d: int, seed: int):
-        is_sparse = scheme.form == "sparse"
+        d, is_sparse = check_integer("d", d, 1, 2**63), scheme.form == "sparse"
         # Rows of H are drawn without replacement, so there must be k of them.
-        self.size = 1 << (int(d if is_sparse else max(d, scheme.k)) - 1).bit_length()
+        self.size = 1 << ((d if is_sparse else max(d, scheme.k)) - 1).bit_length()
         scale = sqrt(1 / (scheme.k * self.size * scheme.density)) if is_sparse else sqrt(1 / scheme.k)
         super().__init__(scheme, d, seed, scale)
         self._per_column = scheme.density * self.size if is_sparse else 1.0
@@ -75,8 +84,10 @@ class SRHTOperator(Operator):
         """
         moved: dict[int, int] = {}
         chosen = np.empty(self.k, np.uint64)
-        words = random.words(self.seed, random.STREAM_FREQUENCY, np.arange(self.k), 0).tolist()
-        for j, (w0, w1, w2, w3) in enumerate(words):
+        for j in range(self.k):
+            if j % 1024 == 0:
+                words = random.words(self.seed, random.STREAM_FREQUENCY, np.arange(j, j + 1024), 0).tolist()
+            w0, w1, w2, w3 = words[j % 1024]
             other = j + ((w0 | w1 << 32 | w2 << 64 | w3 << 96) * (self.size - j) >> 128)
             chosen[j] = moved.get(other, other)
             moved[other] = moved.get(j, j)
@@ -93,7 +104,8 @@ class SRHTOperator(Operator):
         if self.scheme.form == "subsampled":
             return np.arange(count + 1), self._frequencies[columns].astype(number), np.ones(count, np.float32)
         ids = np.arange(columns.start, columns.stop)
-        offsets, codes = kernels.draw_skips(self.seed, random.STREAM_S_SKIP, ids, self.size, self._thresholds)
+        drawn = self.size, self._thresholds, self._per_column
+        offsets, codes = kernels.draw_skips(self.seed, random.STREAM_S_SKIP, ids, *drawn)
         at, weights = np.where(codes < 0, ~codes, codes), np.where(codes < 0, -1, 1).astype(np.float32)
         if self.scheme.entries == "normal":
             lengths = np.diff(offsets)
@@ -105,39 +117,64 @@ class SRHTOperator(Operator):
     @property
     def _parity_limit(self) -> int:
         """Rows with more non-zeros than this are cheaper by the fast transform (both do about as much a step)."""
-        return int(self.size * max(1.0, log2(self.size)) / (self.k * self._per_column))
+        return min(2**62, int(self.size * max(1.0, log2(self.size)) / (self.k * self._per_column)))
+
+    @property
+    def _few(self) -> bool:
+        """Whether the wanted frequencies are so few that the transform may leave its lowest levels to them."""
+        return self.size >= 16 and 4 * self.k * self._per_column <= self.size
 
     def _spans(self, budget: int) -> list[slice]:
-        """Column slices of S that fit: about 32 bytes a non-zero while it is drawn."""
-        width = max(1, int(budget / 2 / (32 * self._per_column)))
-        return [slice(start, min(self.k, start + width)) for start in range(0, self.k, width)]
+        """Column slices of S that fit: about 32 bytes a non-zero while it is drawn, in half the budget."""
+        width = int(budget / 2 / (32 * max(1.0, self._per_column)))
+        if width == 0:
+            raise InputError(
+                f"a column of S has {self._per_column:.0f} non-zeros, too many for a memory budget of "
+                f"{format_memory(budget)}; at least {ceil(self._per_column / 16)} KiB are needed"
+            )
+        return spans(self.k, width)
+
+    def _threads(self, budget: int, itemsize: int) -> int:
+        """How many threads may transform at once: each needs room for a whole padded row, in half the budget."""
+        threads = int(budget / 2 // (self.size * itemsize))
+        if threads == 0:
+            raise InputError(
+                f"transforming a row of {self.size} columns needs a memory budget of at least "
+                f"{ceil(2 * self.size * itemsize / 1024)} KiB, not {format_memory(budget)}"
+            )
+        return threads
 
     def plan(self, X: CsrBatch, budget: int) -> Plan:
+        if longest_row(X.indptr) > self._parity_limit:
+            self._threads(budget, 8)
         rows = plan_rows(X.indptr, self.d, self.k, 0, budget)
-        return Plan([Unit(unit.rows, span) for span in self._spans(budget) for unit in rows.units], compact=False)
+        units = [Unit(unit.rows, span) for span in self._spans(budget) for unit in rows.units]
+        return Plan(units, compact=False, budget=budget)
 
     def run(self, X, out, plan, kernels, done=0) -> Iterator[int]:
-        at = None
+        at, limit = None, self._parity_limit
+        threads = self._threads(plan.budget, out.itemsize) if longest_row(X.indptr) > limit else None
         for number, unit in enumerate(plan.units[done:], start=done + 1):
             if unit.columns != at:
                 at, picks = unit.columns, self._picks(unit.columns, kernels)
-            rows, limit = X.rows(unit.rows), self._parity_limit
-            kernels.hadamard_sparse(
-                *rows.arrays, self._key, self.size, limit, *picks, self.scale, out[unit.rows], unit.columns
-            )
+            rows, how = X.rows(unit.rows).arrays, (self._key, self.size, limit, self._few)
+            kernels.hadamard_sparse(*rows, *how, *picks, self.scale, out[unit.rows], unit.columns, threads)
             yield number
 
     def _entries(self, rows, columns, kernels) -> np.ndarray:
         out = np.empty((len(rows), columns.stop - columns.start))
         identity = np.arange(len(rows) + 1), rows, np.ones(len(rows))
-        picks, here = self._picks(columns, kernels), slice(0, out.shape[1])
-        kernels.hadamard_sparse(*identity, self._key, self.size, self.size, *picks, 1.0, out, here)
+        how, picks = (self._key, self.size, 2, False), self._picks(columns, kernels)
+        kernels.hadamard_sparse(*identity, *how, *picks, 1.0, out, slice(0, out.shape[1]))
         return out
 
     def _apply_to_dense(self, X, out, budget, kernels) -> None:
         if self.d <= self._parity_limit:
             return super()._apply_to_dense(X, out, budget, kernels)
+        if self.scheme.form == "sparse":  # a column of S may be empty, so bad values need not show in the result
+            check_finite(X)
+        threads = self._threads(budget, out.itemsize)
         for span in self._spans(budget):
-            picks = self._picks(span, kernels)
-            kernels.hadamard_dense(X, self._key, self.size, *picks, self.scale, out, span)
+            how, picks = (self._key, self.size, self._few), self._picks(span, kernels)
+            kernels.hadamard_dense(X, *how, *picks, self.scale, out, span, threads)
         check_source(X, out)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sketchnet.projection import SRHT, Li
+from sketchnet.projection import SRHT, Gaussian, Li
 
 
 def sketchnet(*args, cwd):
@@ -75,6 +75,19 @@ def test_errors_are_one_line_and_leave_nothing(folder, args, code, message):
     assert sorted(p.name for p in path.iterdir()) == ["bad.npz", "x.npz"]
     if "Usage" not in done.stderr:
         assert done.stderr.count("\n") == 1
+
+
+def test_two_at_once(folder):
+    """One does the work, the other is told so; or the second comes late and finds the result."""
+    path, X = folder
+    command = [sys.executable, "-m", "sketchnet", "project", "x.npz", "y.npy", "--scheme", "gaussian", "-k", "100"]
+    both = [subprocess.Popen(command, cwd=path, stdout=-3, stderr=-1, text=True) for _ in range(2)]
+    errors = [process.communicate()[1] for process in both]
+    codes = sorted(process.returncode for process in both)
+    assert codes in ([0, 1], [0, 2])
+    assert any("another process is writing" in e or "exists already" in e for e in errors)
+    assert np.array_equal(np.load(path / "y.npy"), Gaussian(100).sample(5000, 0).apply(X))
+    assert sorted(p.name for p in path.iterdir()) == ["x.npz", "y.npy"]
 
 
 def test_help_has_an_example(tmp_path):

@@ -44,7 +44,7 @@ def test_products(dtype, index):
     rng = np.random.default_rng(0)
     csr = random_csr(rng, 300, 50, dtype, index)
     panel = rng.standard_normal((50, 36)).astype(np.float32)
-    p = CPU.draw_skips(1, 3, np.arange(50), 33, random.skip_thresholds(Decimal("0.2"), 33))
+    p = CPU.draw_skips(1, 3, np.arange(50), 33, random.skip_thresholds(Decimal("0.2"), 33), 6.6)
     key = random.hash_key(1, 4)
     for product in (
         lambda kernels, out: kernels.multiply_panel(*csr, panel, 0.7, out, slice(0, 33)),
@@ -70,10 +70,10 @@ def test_fast_transform(dtype, size):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("per_column", [1, 5])
 @pytest.mark.parametrize("parity_limit", [0, 10, 1000])  # all rows, some, none by the fast transform
-@pytest.mark.parametrize("n_columns", [20, 400])  # few frequencies take the short cut through the low bits, many do not
-def test_hadamard_rows(dtype, per_column, parity_limit, n_columns):
+@pytest.mark.parametrize("few", [False, True])  # whether the transform leaves its lowest levels to the frequencies
+def test_hadamard_rows(dtype, per_column, parity_limit, few):
     rng = np.random.default_rng(0)
-    size, d = 1024, 1000
+    size, d, n_columns = 1024, 1000, 40
     csr = random_csr(rng, 40, d, dtype)
     picks = (
         np.arange(n_columns + 1) * per_column,
@@ -82,12 +82,12 @@ def test_hadamard_rows(dtype, per_column, parity_limit, n_columns):
     )
     key, columns = random.hash_key(3, 5), slice(2, 2 + n_columns)
     out, exact = np.zeros((40, n_columns + 3), dtype), np.zeros((40, n_columns + 3))
-    CPU.hadamard_sparse(*csr, key, size, parity_limit, *picks, 0.5, out, columns)
-    REFERENCE.hadamard_sparse(*csr, key, size, parity_limit, *picks, 0.5, exact, columns)
+    CPU.hadamard_sparse(*csr, key, size, parity_limit, few, *picks, 0.5, out, columns)
+    REFERENCE.hadamard_sparse(*csr, key, size, parity_limit, few, *picks, 0.5, exact, columns)
     assert_close(out, exact, dtype)
     dense = rng.standard_normal((7, d)).astype(dtype)
-    CPU.hadamard_dense(dense, key, size, *picks, 1 / 64, out[:7], columns)
-    REFERENCE.hadamard_dense(dense, key, size, *picks, 1 / 64, exact[:7], columns)
+    CPU.hadamard_dense(dense, key, size, few, *picks, 1 / 64, out[:7], columns)
+    REFERENCE.hadamard_dense(dense, key, size, few, *picks, 1 / 64, exact[:7], columns)
     assert_close(out[:7], exact[:7], dtype)
 
 
@@ -96,8 +96,8 @@ def test_parity_of_wide_ids():
     csr = np.arange(4), ids, np.ones(3)
     picks = np.arange(6), np.array([1, 2**40, 2**62, 2**62 + 1, 2**33], np.uint64), np.ones(5, np.float32)
     out, exact = np.empty((3, 5)), np.empty((3, 5))
-    CPU.hadamard_sparse(*csr, random.hash_key(0, 5), 2**63, 10, *picks, 1.0, out, slice(0, 5))
-    REFERENCE.hadamard_sparse(*csr, random.hash_key(0, 5), 2**63, 10, *picks, 1.0, exact, slice(0, 5))
+    CPU.hadamard_sparse(*csr, random.hash_key(0, 5), 2**63, 10, False, *picks, 1.0, out, slice(0, 5))
+    REFERENCE.hadamard_sparse(*csr, random.hash_key(0, 5), 2**63, 10, False, *picks, 1.0, exact, slice(0, 5))
     assert np.array_equal(out, exact)
 
 
@@ -107,6 +107,33 @@ def test_compact_columns(d):
     columns, local = CPU.compact_columns(ids, d)
     assert np.array_equal(columns, np.unique(ids))
     assert np.array_equal(columns[local], ids)
+
+
+@pytest.mark.parametrize("width", [1, 7, 4096, 5000, 2**25, 2**61, 2**63])
+def test_draws(width):
+    """Discrete draws are exactly the reference's, at every width; with enough rows that gaps beyond 64 bits occur."""
+    rows = np.concatenate([np.arange(300), [2**31, 2**40 + 1, 2**63 - 1]])
+    thresholds = random.skip_thresholds(Decimal(3) / Decimal(max(width, 4)), width)
+    for ours, theirs in zip(
+        CPU.draw_skips(9, 3, rows, width, thresholds, 0.1), REFERENCE.draw_skips(9, 3, rows, width, thresholds, 0.1)
+    ):
+        assert np.array_equal(ours, theirs)
+    key = random.hash_key(9, 4)
+    k = min(width, 2**31)
+    assert np.array_equal(CPU.draw_buckets(key, rows, k), REFERENCE.draw_buckets(key, rows, k))
+    for s in (1, 3):
+        ours, theirs = np.empty((len(rows), 12), np.float32), np.empty((len(rows), 12), np.float32)
+        CPU.draw_signs(9, 2, rows, 8, s, ours)
+        REFERENCE.draw_signs(9, 2, rows, 8, s, theirs)
+        assert np.array_equal(ours, theirs)
+
+
+def test_gather_rows():
+    rng = np.random.default_rng(0)
+    csr = random_csr(rng, 300, 50)
+    rows = rng.integers(0, 300, 500)
+    for ours, theirs in zip(CPU.gather_rows(*csr, rows), REFERENCE.gather_rows(*csr, rows)):
+        assert np.array_equal(ours, theirs)
 
 
 def test_first_bad():

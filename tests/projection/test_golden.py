@@ -17,16 +17,18 @@ ROWS = np.array([0, 1, 2, 4095, 4096, 2**31 - 1, 2**31, 2**32 + 7, 2**39 + 12_34
 SCHEMES = {
     "gaussian": {},
     "achlioptas": {},
+    "achlioptas-1": {"s": 1},
     "li": {"s": 4},
     "srht": {},
     "srht_sparse": {"density": 2.0**-34},
+    "srht_sparse-sign": {"density": 2.0**-34, "entries": "sign"},
     "count_sketch": {},
 }
 
 
 def block(name: str) -> np.ndarray:
     """Unscaled entries, so that they are small integers for the discrete schemes."""
-    operator = make_scheme(name, 12, **SCHEMES[name]).sample(2**40, seed=0xC0FFEE123456789)
+    operator = make_scheme(name.split("-")[0], 12, **SCHEMES[name]).sample(2**40, seed=0xC0FFEE123456789)
     return operator.block(ROWS, dtype=np.float64) / operator.scale
 
 

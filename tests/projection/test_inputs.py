@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from sketchnet.data import CsrBatch
 from sketchnet.errors import InputError, SketchnetError
 from sketchnet.projection import SRHT, Achlioptas, CountSketch, Gaussian, Li, make_scheme
 from tests.projection.schemes import LAWS, every_law
@@ -144,6 +145,49 @@ def test_column_ids_out_of_range_are_errors(law, bad):
         operator_of(law).apply(X)
 
 
+def read_only(shape):
+    array = np.empty(shape, np.float32)
+    array.flags.writeable = False
+    return array
+
+
+def test_a_bad_value_that_meets_an_empty_column_of_s_is_seen():
+    with pytest.raises(InputError, match="NaN"):
+        SRHT(1, form="sparse", density=0.6).sample(2, 3).apply([[np.nan, 1]])
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.uint32, np.uint64, ">i4", ">i8"])
+def test_batches_with_ids_of_any_width(dtype):
+    X = data()
+    batch = CsrBatch(X.indptr.astype(dtype), X.indices.astype(dtype), X.data.astype(">f4"), D)
+    assert np.array_equal(operator_of("count_sketch").apply(batch), operator_of("count_sketch").apply(X))
+
+
+def test_batches_with_impossible_ids():
+    with pytest.raises(InputError, match="too large; allowed are ids below"):
+        operator_of("li").apply(CsrBatch(np.array([0, 1]), np.array([2**63], np.uint64), np.ones(1), D))
+    with pytest.raises(InputError, match="must be integers, not float64"):
+        operator_of("li").apply(CsrBatch(np.array([0, 1]), np.array([5.0]), np.ones(1), D))
+
+
+def test_scipy_matrices_with_spare_room_and_odd_offsets():
+    X = data()
+    roomy = sparse.csr_array(X.shape, dtype=np.float32)
+    roomy.data, roomy.indices, roomy.indptr = np.append(X.data, np.float32(np.nan)), np.append(X.indices, -7), X.indptr
+    assert np.array_equal(operator_of("li").apply(roomy), operator_of("li").apply(X))
+    X.indptr = X.indptr + 1
+    with pytest.raises(InputError, match="the row offsets begin at 1"):
+        operator_of("li").apply(X)
+
+
+@pytest.mark.parametrize("law", ["li", "count_sketch"])
+def test_sparse_output_of_a_slice_in_little_memory(law):
+    X = data()
+    batch = CsrBatch(X.indptr, X.indices, X.data, D).rows(slice(10, 50))
+    result = operator_of(law).apply(batch, sparse_output=True, memory="60KB")
+    assert np.allclose(result.toarray(), operator_of(law).apply(X)[10:50], rtol=1e-4, atol=1e-2)
+
+
 def test_overflow_is_not_bad_input():
     X = np.full((1, D), 3e38, np.float32)
     assert not np.isfinite(operator_of("gaussian").apply(X)).all()
@@ -201,6 +245,12 @@ def test_broken_offsets_are_errors():
         (lambda: Gaussian(10).sample(10).block([0], [-1]), "column ids run from -1 to -1"),
         (lambda: Gaussian(10).sample(10).block([0.5]), "row ids must be a one-dimensional array of integers"),
         (lambda: Gaussian(10).sample(10).apply(np.zeros((1, 10)), dtype=int), "results are float32 or float64"),
+        (lambda: Li(5).sample(-1), "d=-1 is not possible"),
+        (lambda: SRHT(5).sample("abc"), "d='abc' is not possible"),
+        (lambda: Li(5, s=1e70), "s=1e.70 is not possible"),
+        (lambda: operator_of("li").apply(sparse.coo_array(np.ones(D))), "X has 1 dimensions"),
+        (lambda: operator_of("li").apply(data(), out=read_only((60, K))), "out is read-only"),
+        (lambda: operator_of("li").apply(data(), out=np.ones((60, K)), sparse_output=True), "leave it out"),
     ],
 )
 def test_unusable_arguments(make, message):

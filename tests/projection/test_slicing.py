@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy import sparse
 
 from sketchnet.data import CsrBatch
 from sketchnet.errors import InputError
+from sketchnet.projection import SRHT
 from sketchnet.projection.slicing import plan_panels, plan_rows
 from tests.projection.schemes import LAWS, every_law
 
@@ -66,6 +68,19 @@ def test_products_do_not_depend_on_slices_budgets_or_row_order(law, d):
 
 
 @every_law
+def test_products_of_long_rows_do_not_depend_on_slices_or_budgets(law):
+    """Rows so full that SRHT transforms them, and P is drawn for all columns at once."""
+    d = 1000
+    X = sparse.random_array((300, d), density=0.5, format="csr", rng=np.random.default_rng(0)).astype(np.float32)
+    operator = LAWS[law](300, d).sample(d, 7)
+    whole = operator.apply(X)
+    assert np.abs(whole - X @ operator.block(slice(None), dtype=np.float64)).max() < 1e-3
+    assert np.array_equal(np.vstack([operator.apply(X[:7]), operator.apply(X[7:])]), whole)
+    for memory in (400_000, 10**6, 10**9):
+        assert np.array_equal(operator.apply(X, memory=memory), whole)
+
+
+@every_law
 def test_products_do_not_depend_on_threads(law, monkeypatch):
     X = wide_rows(2**31 + 1, 2000)
     operator = LAWS[law](K, X.shape[1]).sample(X.shape[1], 7)
@@ -107,7 +122,7 @@ def tiles(plan, n, k):
     return cover
 
 
-@pytest.mark.parametrize("budget", [7_000, 100_000, 10**9])
+@pytest.mark.parametrize("budget", [9_000, 100_000, 10**9])
 @pytest.mark.parametrize("d", [40, 2**40])
 def test_plans_cover_the_output_once(budget, d):
     indptr = wide_rows(2**40).indptr
@@ -116,12 +131,53 @@ def test_plans_cover_the_output_once(budget, d):
         assert (tiles(plan_rows(indptr, d, 100, bytes_per_column, budget), 200, 100) == 1).all()
 
 
+def test_row_offsets_of_32_bits_are_not_converted_again_and_again():
+    """Planning for ten million rows takes a moment, not a minute."""
+    indptr = np.arange(10_000_001, dtype=np.int32) * 30
+    start = time.perf_counter()
+    assert len(plan_rows(indptr, 10**6, 1000, 0, 10**9).units) > 500
+    assert time.perf_counter() - start < 2
+
+
+def test_a_very_long_row_is_no_trouble_where_nothing_is_stored():
+    X = sparse.csr_array(np.ones((1, 5_000_000), np.float32))
+    for law in ("count_sketch", "li"):
+        assert LAWS[law](10, X.shape[1]).sample(X.shape[1], 0).apply(X).shape == (1, 10)
+
+
+def test_ids_up_to_the_end_of_64_bits():
+    """After kernels were compiled for narrower data, and at the edge of what an id can be."""
+    for d in (1000, 2**40, 2**62 + 1, 2**63):
+        batch = CsrBatch(np.array([0, 2]), np.array([d - 1, 5]), np.ones(2, np.float32), d)
+        for law in LAWS.values():
+            operator = law(20, d).sample(d, 7)
+            expected = operator.block([d - 1, 5], dtype=float, backend="reference").sum(axis=0)
+            assert np.allclose(operator.apply(batch), expected, atol=1e-5)
+        assert SRHT(1).sample(d, 0).apply(batch).shape == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("law", "message"),
+    [
+        (SRHT(4, form="sparse", density=0.5), "a column of S has 2097152 non-zeros, too many for .* 131072 KiB"),
+        (SRHT(1000), "transforming a row of 4194304 columns needs a memory budget of at least 65536 KiB"),
+    ],
+)
+def test_srht_that_cannot_fit_its_budget_says_so(law, message):
+    d = 2**22
+    n = 200_000 if law.form == "subsampled" else 1  # a row to transform; a row that needs no more than S
+    X = CsrBatch(np.array([0, n]), np.arange(n), np.ones(n, np.float32), d)
+    with pytest.raises(InputError, match=message):
+        law.sample(d, 0).apply(X, memory="1MB")
+
+
 def test_a_row_too_long_for_the_budget_is_an_error():
     X = sparse.csr_array(np.ones((1, 5000), np.float32))
     with pytest.raises(
-        InputError, match="a row has 5000 entries, too many for a memory budget of 98 KiB; at least 547 KiB"
+        InputError, match="a row has 5000 entries, too many for a memory budget of 98 KiB; at least 625 KiB are needed"
     ):
         LAWS["gaussian"](K, 5000).sample(5000, 0).apply(X, memory=100_000)
+    assert LAWS["gaussian"](K, 5000).sample(5000, 0).apply(X, memory="625KiB").shape == (1, K)
 
 
 def test_a_batch_of_views_is_projected_without_copies():

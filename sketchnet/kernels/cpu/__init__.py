@@ -10,6 +10,7 @@ from sketchnet.kernels.cpu.multiply import (
     multiply_panel,
     multiply_sparse,
 )
+from sketchnet.kernels.cpu.rows import gather_rows
 
 __all__ = [
     "compact_columns",
@@ -21,6 +22,7 @@ __all__ = [
     "first_bad_id",
     "first_non_finite",
     "fwht",
+    "gather_rows",
     "hadamard_dense",
     "hadamard_sparse",
     "multiply_panel",

@@ -1,14 +1,36 @@
 """How kernels are compiled, said once."""
 
-from functools import partial
+import hashlib
+from pathlib import Path
 
 from numba import njit, types
 from numba.extending import intrinsic
 
-# The on-disk cache makes the second process start fast. `nogil` lets threads.py run pieces side by side. Division by
-# zero follows IEEE, as in NumPy. No fast-math: reordered sums would make results depend on the slicing.
-kernel = partial(njit, cache=True, nogil=True, error_model="numpy")
-inlined = partial(njit, inline="always")
+_PACKAGE = Path(__file__).parents[2]
+_SOURCES = [_PACKAGE / "random.py", *sorted(Path(__file__).parent.glob("*.py"))]
+_STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
+
+
+def kernel(function=None):
+    """Compile a kernel.
+
+    The on-disk cache makes the second process start fast. `nogil` lets threads.py run pieces side by side. Division by
+    zero follows IEEE, as in NumPy. No fast-math: reordered sums would make results depend on the slicing.
+    """
+    if function is None:
+        return kernel
+    compiled = njit(function, cache=True, nogil=True, error_model="numpy")
+    # Numba takes a cached kernel for fresh while its own file is unchanged, though what it calls may have changed: an
+    # old generator would go on drawing old matrices. So the stamp covers all sources that kernels are made of.
+    compiled._cache._cache_file._source_stamp = _STAMP
+    return compiled
+
+
+def inlined(function=None):
+    """Compile a function that kernels call, into each of them."""
+    if function is None:
+        return inlined
+    return njit(function, inline="always")
 
 
 @intrinsic

@@ -57,7 +57,7 @@ def cosine_and_sine(word):
     return (-cosine if quadrant == _u32(1) or quadrant == _u32(2) else cosine), (-sine if quadrant >= _u32(2) else sine)
 
 
-@kernel()
+@kernel
 def _normals(k0, k1, stream, rows, first, out, start, stop):
     block = _u64(first) // _u64(4)
     for r in range(start, stop):
@@ -79,7 +79,7 @@ def sign_of(word, below_plus, below_minus):
     return _f32(1) if word < below_plus else (_f32(-1) if word < below_minus else _f32(0))
 
 
-@kernel()
+@kernel
 def _signs(k0, k1, stream, rows, first, below_plus, below_minus, out, start, stop):
     block = _u64(first) // _u64(4)
     for r in range(start, stop):
@@ -107,10 +107,11 @@ def digit(word, thresholds, level):
     return low
 
 
-@kernel()
+@kernel
 def _skips(k0, k1, stream, rows, width, thresholds, indptr, codes, start, stop):
     """Fills indptr[r + 1] with the number of non-zeros of row r; returns their codes."""
     levels, base = thresholds.shape
+    most = _u64(width) // _u64(base)
     n = 0
     for r in range(start, stop):
         lo, hi = _u64(rows[r]) & _MASK32, _u64(rows[r]) >> _32
@@ -128,7 +129,7 @@ def _skips(k0, k1, stream, rows, width, thresholds, indptr, codes, start, stop):
                 if level == 0:
                     sign = word & _1
                 this = digit(word >> _1, thresholds, level)
-                beyond = beyond or this == base
+                beyond = beyond or this == base or gap > most  # beyond the row, and soon beyond 64 bits
                 gap = gap * _u64(base) + _u64(this)
             if beyond or gap >= _u64(width) - column:
                 break
@@ -144,7 +145,7 @@ def _skips(k0, k1, stream, rows, width, thresholds, indptr, codes, start, stop):
     return codes[:n]
 
 
-@kernel()
+@kernel
 def _buckets(multiplier, offset, rows, k, codes, start, stop):
     for r in range(start, stop):
         h = hash64(_u64(rows[r]), multiplier, offset)
@@ -165,17 +166,18 @@ def draw_signs(seed: int, stream: int, rows: np.ndarray, first: int, s: int, out
     over_range(lambda a, b: _signs(k0, k1, _u64(stream), rows, first, plus, minus, out, a, b), len(rows), out.size)
 
 
-def draw_skips(seed: int, stream: int, rows: np.ndarray, width: int, thresholds: np.ndarray):
+def draw_skips(seed: int, stream: int, rows: np.ndarray, width: int, thresholds: np.ndarray, per_row: float):
     """Rows of independent signs, as CSR (indptr, codes); a code is the column, or ~column where the sign is -1.
 
-    `thresholds` come from `random.skip_thresholds`.
+    `thresholds` come from `random.skip_thresholds`; `per_row` non-zeros are expected.
     """
     k0, k1 = random.split_seed(seed)
     indptr = np.zeros(len(rows) + 1, np.int64)
 
     def piece(start, stop):
-        empty = np.empty(stop - start, _code_dtype(width))
-        return _skips(k0, k1, _u64(stream), rows, width, thresholds, indptr, empty, start, stop)
+        expected = (stop - start) * per_row
+        empty = np.empty(int(expected + 6 * expected**0.5) + 64, _code_dtype(width))
+        return _skips(k0, k1, _u64(stream), rows, _u64(width), thresholds, indptr, empty, start, stop)
 
     pieces = over_range(piece, len(rows), 100 * len(rows))
     np.cumsum(indptr, out=indptr)

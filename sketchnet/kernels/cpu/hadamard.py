@@ -14,7 +14,7 @@ from sketchnet.kernels.cpu.threads import over_range, over_rows
 
 _u64 = np.uint64
 _TILE = 4096  # frequencies whose partial sums stay in the first-level cache
-_LOW = 16  # strides below this defeat vector instructions; where few frequencies are wanted, they are summed for those
+_LOW = 16  # strides below this defeat vector instructions; few frequencies are better summed over them one by one
 _LOW_SIGNS = np.array([[1 - 2 * (bin(i & f).count("1") & 1) for i in range(_LOW)] for f in range(_LOW)], np.float32)
 
 
@@ -23,7 +23,7 @@ def diagonal_sign(i, multiplier, offset):
     return 1 - 2 * np.int8(sign_bit_of(hash64(_u64(i), multiplier, offset)))
 
 
-@kernel()
+@kernel
 def _transform(x, h):
     """Unnormalised transform in place from stride h on, two strides a pass: half the textbook's trips through memory.
 
@@ -49,12 +49,7 @@ def _transform(x, h):
             x[j], x[j + h] = a + b, a - b
 
 
-@inlined
-def first_stride(size, n_frequencies):
-    return _LOW if size >= _LOW and 4 * n_frequencies <= size else 1
-
-
-@kernel()
+@kernel
 def _pick(x, h, f_ptr, f_at, f_value, scale, row):
     """row[j] = scale * sum of f_value * transform at column j's frequencies, x being transformed from stride h on."""
     number = row.dtype.type
@@ -73,23 +68,22 @@ def _pick(x, h, f_ptr, f_at, f_value, scale, row):
         row[j] = total * number(scale)
 
 
-@kernel()
-def _sparse_rows(
-    indptr, indices, values, m, o, size, parity_limit, f_ptr, f_at, f_value, scale, out, column, start, stop
-):
+@kernel
+def _sparse_rows(csr, m, o, size, parity_limit, few, f_ptr, f_at, f_value, scale, out, column, start, stop):
+    indptr, indices, values = csr
     number = out.dtype.type
     k = f_ptr.shape[0] - 1
     longest = _TILE
     for j in range(k):
         longest = max(longest, f_ptr[j + 1] - f_ptr[j])
     sums = np.empty(longest, out.dtype)
-    whole, h = np.empty(0, out.dtype), first_stride(size, f_at.shape[0])
+    whole, h = np.empty(0, out.dtype), _LOW if few else 1
     for r in range(start, stop):
         row = out[r, column : column + k]
         first, last = indptr[r] - indptr[0], indptr[r + 1] - indptr[0]
         if last - first > parity_limit:
             if whole.shape[0] == 0:
-                whole = np.empty(size, out.dtype)
+                whole = np.empty(np.int64(size), out.dtype)
             whole[:] = 0
             for t in range(first, last):
                 whole[indices[t]] += number(values[t]) * number(diagonal_sign(indices[t], m, o))
@@ -119,10 +113,10 @@ def _sparse_rows(
             j0 = j1
 
 
-@kernel()
-def _dense_rows(x, diagonal, size, f_ptr, f_at, f_value, scale, out, column, start, stop):
+@kernel
+def _dense_rows(x, diagonal, size, few, f_ptr, f_at, f_value, scale, out, column, start, stop):
     number = out.dtype.type
-    whole, h = np.empty(size, out.dtype), first_stride(size, f_at.shape[0])
+    whole, h = np.empty(size, out.dtype), _LOW if few else 1
     d, k = x.shape[1], f_ptr.shape[0] - 1
     for r in range(start, stop):
         for i in range(d):
@@ -132,36 +126,40 @@ def _dense_rows(x, diagonal, size, f_ptr, f_at, f_value, scale, out, column, sta
         _pick(whole, h, f_ptr, f_at, f_value, scale, out[r, column : column + k])
 
 
-@kernel()
+@kernel
 def _diagonal(m, o, diagonal, start, stop):
     for i in range(start, stop):
         diagonal[i] = diagonal_sign(i, m, o)
 
 
 def hadamard_sparse(
-    indptr, indices, values, key, size, parity_limit, f_ptr, f_at, f_value, scale, out, columns
+    indptr, indices, values, key, size, parity_limit, few, f_ptr, f_at, f_value, scale, out, columns, threads=None
 ) -> None:
     """out[:, columns] = scale * sums over each column's frequencies of f_value * (csr @ D @ H)[:, frequency].
 
-    Rows with more than `parity_limit` non-zeros go through the fast transform, the others through bit parity.
+    Rows with more than `parity_limit` non-zeros go through the fast transform, the others through bit parity. `few`
+    frequencies in all (not just in these columns) let the transform stop early. At most `threads` run: each takes room
+    for a transform.
     """
+    csr, picks = (indptr, indices, values), (f_ptr, f_at, f_value)
+    limits = np.uint64(size), np.int64(parity_limit), few
     over_rows(
-        lambda a, b: _sparse_rows(
-            indptr, indices, values, *key, size, parity_limit, f_ptr, f_at, f_value, scale, out, columns.start, a, b
-        ),
+        lambda a, b: _sparse_rows(csr, *key, *limits, *picks, scale, out, columns.start, a, b),
         indptr,
         len(f_at) // 8 + 1,
+        threads,
     )
 
 
-def hadamard_dense(x, key, size, f_ptr, f_at, f_value, scale, out, columns) -> None:
+def hadamard_dense(x, key, size, few, f_ptr, f_at, f_value, scale, out, columns, threads=None) -> None:
     """The same for dense rows, by the fast transform."""
-    diagonal = np.empty(x.shape[1], out.dtype)
+    diagonal, picks = np.empty(x.shape[1], out.dtype), (f_ptr, f_at, f_value)
     over_range(lambda a, b: _diagonal(*key, diagonal, a, b), len(diagonal), len(diagonal))
     over_range(
-        lambda a, b: _dense_rows(x, diagonal, size, f_ptr, f_at, f_value, scale, out, columns.start, a, b),
+        lambda a, b: _dense_rows(x, diagonal, size, few, *picks, scale, out, columns.start, a, b),
         len(x),
         len(x) * size,
+        threads,
     )
 
 

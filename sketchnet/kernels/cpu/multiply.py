@@ -16,7 +16,7 @@ _u64 = np.uint64
 _PIECE = 4096
 
 
-@kernel()
+@kernel
 def _panel(indptr, indices, values, panel, scale, out, first, width, start, stop):
     number = out.dtype.type
     for r in range(start, stop):
@@ -32,7 +32,7 @@ def _panel(indptr, indices, values, panel, scale, out, first, width, start, stop
             row[j] *= number(scale)
 
 
-@kernel()
+@kernel
 def _sparse(indptr, indices, values, p_indptr, p_codes, scale, out, start, stop):
     number = out.dtype.type
     for r in range(start, stop):
@@ -46,7 +46,7 @@ def _sparse(indptr, indices, values, p_indptr, p_codes, scale, out, start, stop)
                 row[code if code >= 0 else ~code] += value if code >= 0 else -value
 
 
-@kernel()
+@kernel
 def _count_sketch(indptr, indices, values, multiplier, offset, out, start, stop):
     number = out.dtype.type
     k = _u64(out.shape[1])
@@ -60,20 +60,20 @@ def _count_sketch(indptr, indices, values, multiplier, offset, out, start, stop)
             row[np.int64(bucket_of(h, k))] += -value if sign_bit_of(h) == _u64(1) else value
 
 
-@kernel()
-def _first_bad_id(ids, limit, start, stop):
+@kernel
+def _first_bad_id(ids, last, start, stop):
     for low in range(start, stop, _PIECE):  # whole pieces without an early exit, so that the loop vectorises
         bad = False
         for t in range(low, min(stop, low + _PIECE)):
-            bad |= (ids[t] < 0) | (ids[t] >= limit)
+            bad |= (ids[t] < 0) | (ids[t] > last)
         if bad:
             for t in range(low, stop):
-                if ids[t] < 0 or ids[t] >= limit:
+                if ids[t] < 0 or ids[t] > last:
                     return t
     return -1
 
 
-@kernel()
+@kernel
 def _first_non_finite(values, start, stop):
     for low in range(start, stop, _PIECE):
         bad = False
@@ -86,13 +86,13 @@ def _first_non_finite(values, start, stop):
     return -1
 
 
-@kernel()
+@kernel
 def _mark(indices, present):
     for t in range(indices.shape[0]):
         present[indices[t]] = 1
 
 
-@kernel()
+@kernel
 def _number(present, local, columns):
     n = 0
     for i in range(present.shape[0]):
@@ -126,7 +126,7 @@ def count_sketch(indptr, indices, values, key, out) -> None:
 
 def first_bad_id(ids: np.ndarray, limit: int) -> int:
     """Position of the first id outside [0, limit); -1 if there is none."""
-    return _first(over_range(lambda a, b: _first_bad_id(ids, limit, a, b), len(ids), len(ids)))
+    return _first(over_range(lambda a, b: _first_bad_id(ids, np.int64(limit - 1), a, b), len(ids), len(ids)))
 
 
 def first_non_finite(values: np.ndarray) -> int:

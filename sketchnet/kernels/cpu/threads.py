@@ -25,31 +25,34 @@ def n_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def over_range(kernel: Callable[[int, int], object], n: int, work: int) -> list:
+def over_range(kernel: Callable[[int, int], object], n: int, work: int, threads: int | None = None) -> list:
     """Call `kernel(start, stop)` on pieces of range(n), in threads if `work` (steps in all) is worth it."""
-    return _run(kernel, np.linspace(0, n, _pieces(n, work) + 1).astype(np.int64))
+    threads = min(n_threads(), threads or n_threads())
+    return _run(kernel, np.linspace(0, n, _pieces(n, work, threads) + 1).astype(np.int64), threads)
 
 
-def over_rows(kernel: Callable[[int, int], object], indptr: np.ndarray, work_per_entry: int = 1) -> list:
+def over_rows(
+    kernel: Callable[[int, int], object], indptr: np.ndarray, work_per_entry: int = 1, threads: int | None = None
+) -> list:
     """The same over the rows of a CSR matrix, in pieces of about equally many non-zeros."""
     n = len(indptr) - 1
     entries = int(indptr[-1]) - int(indptr[0])
-    pieces = _pieces(n, (entries + n) * work_per_entry)
+    threads = min(n_threads(), threads or n_threads())
+    pieces = _pieces(n, (entries + n) * work_per_entry, threads)
     targets = int(indptr[0]) + np.linspace(0, entries, pieces + 1)
     edges = np.searchsorted(indptr, targets.astype(indptr.dtype))
     edges[0], edges[-1] = 0, n
-    return _run(kernel, edges)
+    return _run(kernel, edges, threads)
 
 
-def _pieces(n: int, work: int) -> int:
+def _pieces(n: int, work: int, threads: int) -> int:
     # Four pieces a thread even out rows of unequal cost.
-    threads = n_threads()
     return 1 if threads == 1 or work < _SMALL or n < 2 else min(n, 4 * threads)
 
 
-def _run(kernel, edges) -> list:
+def _run(kernel, edges, threads: int) -> list:
     spans = [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:]) if a < b]
     if len(spans) <= 1:
         return [kernel(*span) for span in spans]
-    with ThreadPoolExecutor(n_threads()) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(lambda span: kernel(*span), spans))

@@ -17,6 +17,7 @@ __all__ = [
     "first_bad_id",
     "first_non_finite",
     "fwht",
+    "gather_rows",
     "hadamard_dense",
     "hadamard_sparse",
     "multiply_panel",
@@ -35,7 +36,7 @@ def draw_signs(seed, stream, rows, first, s, out):
     out[:] = np.where(w < 2**32 // (2 * s), 1, np.where(w < 2**32 // s, -1, 0))
 
 
-def draw_skips(seed, stream, rows, width, thresholds):
+def draw_skips(seed, stream, rows, width, thresholds, per_row):
     """Rows of independent signs, as CSR (indptr, codes); a code is the column, or ~column where the sign is -1."""
     base = thresholds.shape[1]
     indptr, codes = [0], []
@@ -87,7 +88,9 @@ def count_sketch(indptr, indices, values, key, out):
     np.add.at(out, (rows, np.where(codes < 0, ~codes, codes)), np.where(codes < 0, -values, values))
 
 
-def hadamard_sparse(indptr, indices, values, key, size, parity_limit, f_ptr, f_at, f_value, scale, out, columns):
+def hadamard_sparse(
+    indptr, indices, values, key, size, parity_limit, few, f_ptr, f_at, f_value, scale, out, columns, threads=None
+):
     """out[:, columns] = scale * sums over each column's frequencies of f_value * (csr @ D @ H)[:, frequency]."""
     signed = values * (1.0 - 2.0 * random.sign_bit_of(random.hash64(np.asarray(indices).astype(np.uint64), *key)))
     s = sparse.csr_array((f_value.astype(np.float64), np.arange(len(f_at)), f_ptr), shape=(len(f_ptr) - 1, len(f_at)))
@@ -98,16 +101,23 @@ def hadamard_sparse(indptr, indices, values, key, size, parity_limit, f_ptr, f_a
         out[r, columns] = scale * (s @ (signed[span] @ (1.0 - 2.0 * parity)))
 
 
-def hadamard_dense(x, key, size, f_ptr, f_at, f_value, scale, out, columns):
+def hadamard_dense(x, key, size, few, f_ptr, f_at, f_value, scale, out, columns, threads=None):
     """The same for dense rows."""
     csr = sparse.csr_array(x)
-    hadamard_sparse(csr.indptr, csr.indices, csr.data, key, size, 0, f_ptr, f_at, f_value, scale, out, columns)
+    hadamard_sparse(csr.indptr, csr.indices, csr.data, key, size, 0, few, f_ptr, f_at, f_value, scale, out, columns)
 
 
 def fwht(x):
     """Unnormalised Walsh-Hadamard transform of each row, in place; the width is a power of two."""
     i = np.arange(x.shape[1])
     x[:] = x @ (1.0 - 2.0 * (np.bitwise_count(i[:, None] & i) & 1))
+
+
+def gather_rows(indptr, indices, values, rows):
+    """CSR arrays of the given rows, in the given order."""
+    spans = [np.arange(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]) for r in rows]
+    entries = np.concatenate([np.empty(0, np.int64), *spans])
+    return np.cumsum([0] + [len(span) for span in spans]), indices[entries], values[entries]
 
 
 def first_bad_id(ids, limit):

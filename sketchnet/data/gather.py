@@ -1,0 +1,49 @@
+"""Rows of CsrBatches, picked and joined."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sketchnet.data.csr import CsrBatch
+from sketchnet.kernels import backend
+
+
+def take_rows(batch: CsrBatch, rows: np.ndarray) -> CsrBatch:
+    """The given rows, in the given order, copied."""
+    indptr, indices, values = backend().gather_rows(*batch.arrays, rows)
+    labels, label_indptr = batch.labels, batch.label_indptr
+    if label_indptr is not None:
+        several = np.arange(len(labels))
+        label_indptr, several, labels = backend().gather_rows(label_indptr, several, labels, rows)
+    elif labels is not None:
+        labels = labels[rows]
+    groups = None if batch.groups is None else batch.groups[rows]
+    return CsrBatch(indptr, indices, values, batch.n_columns, labels, label_indptr, groups)
+
+
+def concatenate(batches: list[CsrBatch], n_columns: int) -> CsrBatch:
+    """Batches below each other; a single one is passed on as it is."""
+    if len(batches) == 1:
+        return replace(batches[0], n_columns=n_columns)
+    several = batches[0].label_indptr is not None
+    return CsrBatch(
+        _join_offsets([batch.indptr for batch in batches]),
+        _join([batch.indices for batch in batches]),
+        _join([batch.values for batch in batches]),
+        n_columns,
+        _join([batch.labels for batch in batches]),
+        _join_offsets([batch.label_indptr for batch in batches]) if several else None,
+        _join([batch.groups for batch in batches]),
+    )
+
+
+def _join(arrays: list) -> np.ndarray | None:
+    return None if arrays[0] is None else np.concatenate(arrays)
+
+
+def _join_offsets(offsets: list[np.ndarray]) -> np.ndarray:
+    ends = np.cumsum([0] + [int(part[-1]) - int(part[0]) for part in offsets])
+    shifted = [part[1:].astype(np.int64) + (end - int(part[0])) for part, end in zip(offsets, ends)]
+    return np.concatenate([np.zeros(1, np.int64), *shifted])

@@ -1,0 +1,105 @@
+"""Many shards as one matrix of rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from sketchnet.data.csr import CsrBatch
+from sketchnet.data.gather import concatenate, take_rows
+from sketchnet.data.shards import map_shard, read_description, shard_folders
+from sketchnet.errors import InputError
+
+
+def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
+    """Map one data set, or several one after the other. `verify` reads every byte once, to compare checksums."""
+    parts, descriptions = [], []
+    for folder in map(Path, folders):
+        if not folder.is_dir():
+            raise InputError(f"there is no folder {folder}")
+        description = read_description(folder / "dataset.json")
+        paths = shard_folders(folder)
+        if len(paths) != description["shards"]:
+            raise InputError(f"{folder} has {len(paths)} shards; its dataset.json says {description['shards']}")
+        parts += [map_shard(path, verify) for path in paths]
+        descriptions.append(description)
+    if not descriptions:
+        raise InputError("open_shards needs at least one folder")
+    return ShardSet(parts, descriptions)
+
+
+class ShardSet:
+    """Rows of several mapped shards, in order. Indexing gives CsrBatches; nothing is loaded before it is asked for."""
+
+    def __init__(self, parts: list[CsrBatch], descriptions: list[dict]):
+        self.parts = [part for part in parts if part.n_rows]
+        self.descriptions = descriptions
+        self.n_columns = max((description["columns"] for description in descriptions), default=0)
+        self.starts = np.concatenate([[0], np.cumsum([part.n_rows for part in self.parts], dtype=np.int64)]).astype(int)
+        self.n_rows = int(self.starts[-1])
+        kinds = {(part.labels is None, part.label_indptr is None, part.groups is None) for part in self.parts}
+        if len(kinds) > 1:
+            raise InputError("the data sets do not fit together: some have labels or query ids that others lack")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_rows, self.n_columns
+
+    @property
+    def n_entries(self) -> int:
+        return sum(len(part.indices) for part in self.parts)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, rows) -> CsrBatch:
+        """Rows by a slice, or by an array of row numbers in any order."""
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(self.n_rows)
+            if step == 1:
+                return self.rows(slice(start, max(start, stop)))
+            rows = np.arange(start, stop, step)
+        rows = np.asarray(rows)
+        if rows.dtype == bool:
+            rows = np.flatnonzero(rows)
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise InputError("rows are chosen by a slice or by a one-dimensional array of integers")
+        rows = np.where(rows < 0, rows + self.n_rows, rows).astype(np.int64)
+        if rows.size and (rows.min() < 0 or rows.max() >= self.n_rows):
+            raise InputError(f"row numbers must lie within the {self.n_rows} rows")
+        owner = np.searchsorted(self.starts, rows, side="right") - 1
+        order = np.argsort(owner, kind="stable")  # shard by shard, then back into the order asked for
+        pieces = [take_rows(self.parts[i], rows[owner == i] - self.starts[i]) for i in np.unique(owner)]
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return take_rows(concatenate(pieces, self.n_columns), back) if pieces else self.rows(slice(0, 0))
+
+    def rows(self, span: slice) -> CsrBatch:
+        """Consecutive rows: views if they lie in one shard, a copy otherwise."""
+        if not self.parts:
+            return CsrBatch(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), self.n_columns)
+        first = min(int(np.searchsorted(self.starts, span.start, side="right")) - 1, len(self.parts) - 1)
+        pieces = []
+        for i in range(first, len(self.parts)):
+            start, stop = max(span.start, self.starts[i]), min(span.stop, self.starts[i + 1])
+            if start < stop or i == first:
+                pieces.append(self.parts[i].rows(slice(int(start - self.starts[i]), int(stop - self.starts[i]))))
+            if span.stop <= self.starts[i + 1]:
+                break
+        return concatenate(pieces, self.n_columns)
+
+    @property
+    def labels(self) -> np.ndarray | sparse.csr_array | None:
+        """All labels: an array, or for several a row a CSR array of 0 and 1."""
+        if not self.parts or self.parts[0].labels is None:
+            return None
+        labels = np.concatenate([part.labels for part in self.parts])
+        if self.parts[0].label_indptr is None:
+            return labels
+        lengths = np.concatenate([np.diff(part.label_indptr) for part in self.parts])
+        ids = labels.astype(np.int64)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        shape = self.n_rows, int(ids.max(initial=-1)) + 1
+        return sparse.csr_array((np.ones(len(ids), np.float32), ids, indptr), shape=shape)

@@ -1,0 +1,160 @@
+"""Sparse data on disk: folders of plain .npy arrays that memory-map, each described by a manifest.
+
+A data set is a folder of shards, `shard-00000`, `shard-00001`, ..., and `dataset.json`, which is written last: a folder
+without it is unfinished. A shard is a folder with `manifest.json` and one .npy file per array of a CsrBatch. It is
+written under another name, synced and renamed, so that it is whole or absent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError, StorageError
+from sketchnet.storage import write_json, writing
+
+FORMAT_VERSION = 1
+_ARRAYS = ("indptr", "indices", "values", "labels", "label_indptr", "groups")
+_PIECE = 1 << 24  # bytes read at a time for checksums
+
+
+def shard_name(number: int) -> str:
+    return f"shard-{number:05d}"
+
+
+def write_shard(folder: Path, number: int, batch: CsrBatch, state: dict) -> None:
+    """Write one shard of a data set; `state` is whatever its writer needs to go on after it."""
+    path = folder / shard_name(number)
+    new = folder / f".{path.name}.new"
+    shutil.rmtree(new, ignore_errors=True)
+    try:
+        with writing(path):
+            new.mkdir(parents=True)
+            files = {}
+            for name in _ARRAYS:
+                array = getattr(batch, name)
+                if array is not None:
+                    files[name] = _write_array(new / f"{name}.npy", _stored(name, array, batch))
+            manifest = {
+                "format": FORMAT_VERSION,
+                "shape": [batch.n_rows, batch.n_columns],
+                "entries": int(batch.indptr[-1]) - int(batch.indptr[0]),
+                "files": files,
+                "state": state,
+            }
+            write_json(new / "manifest.json", manifest)
+            os.rename(new, path)
+            _sync_folder(folder)
+    except StorageError:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+
+
+def finish(folder: Path, description: dict) -> None:
+    """Mark a folder of shards as a whole data set."""
+    shards = [read_manifest(path) for path in shard_folders(folder)]
+    content = {
+        "format": FORMAT_VERSION,
+        "rows": sum(manifest["shape"][0] for manifest in shards),
+        "columns": max((manifest["shape"][1] for manifest in shards), default=0),
+        "entries": sum(manifest["entries"] for manifest in shards),
+        "shards": len(shards),
+    }
+    with writing(folder):
+        write_json(folder / "dataset.json", {**content, **description})
+
+
+def shard_folders(folder: Path) -> list[Path]:
+    """The shards of a data set in order; a gap in their numbers is an error."""
+    paths = sorted(folder.glob("shard-*"))
+    for number, path in enumerate(paths):
+        if path.name != shard_name(number):
+            raise InputError(f"{folder} has {path.name} where {shard_name(number)} should be")
+    return paths
+
+
+def read_manifest(path: Path) -> dict:
+    """A shard's manifest, if this version can read it."""
+    manifest = read_description(path / "manifest.json")
+    try:
+        n_rows, n_columns = (int(x) for x in manifest["shape"])
+        known = set(manifest["files"]) <= set(_ARRAYS) and {"indptr", "indices", "values"} <= set(manifest["files"])
+        if n_rows < 0 or n_columns < 0 or not known or int(manifest["entries"]) < 0:
+            raise ValueError
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"{path / 'manifest.json'} is damaged") from None
+    return manifest
+
+
+def read_description(path: Path) -> dict:
+    """A JSON file of this format: of this version, or an error that says so."""
+    try:
+        content = json.loads(path.read_text())
+        version = content["format"]
+    except FileNotFoundError:
+        raise InputError(f"there is no {path}: {path.parent} is not a data set, or its ingest is unfinished") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path} is damaged") from None
+    if version != FORMAT_VERSION:
+        raise InputError(f"{path} has format version {version}; this sketchnet reads version {FORMAT_VERSION}")
+    return content
+
+
+def map_shard(path: Path, verify: bool) -> CsrBatch:
+    """A shard's arrays, mapped read-only; with `verify`, every byte is checked against the manifest."""
+    manifest = read_manifest(path)
+    arrays: dict[str, np.ndarray] = {}
+    for name, expected in manifest["files"].items():
+        file = path / f"{name}.npy"
+        if verify and (not file.exists() or _checksum(file) != expected["crc32"]):
+            raise InputError(f"{file} is not what was written: its checksum differs from the manifest's")
+        try:
+            arrays[name] = np.load(file, mmap_mode="r" if expected["length"] else None, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file} cannot be read: {error}") from None
+        if arrays[name].shape != (expected["length"],) or arrays[name].dtype.str != expected["dtype"]:
+            found = f"{arrays[name].shape} of {arrays[name].dtype.str}"
+            raise InputError(f"{file} holds {found}, the manifest says ({expected['length']},) of {expected['dtype']}")
+    n_rows, n_columns = manifest["shape"]
+    if len(arrays["indptr"]) != n_rows + 1 or len(arrays["indices"]) != len(arrays["values"]):
+        raise InputError(f"{path}: the arrays do not fit each other")
+    return CsrBatch(n_columns=n_columns, **arrays)
+
+
+def _stored(name: str, array: np.ndarray, batch: CsrBatch) -> np.ndarray:
+    """As it is stored: offsets from zero, ids as narrow as they can be."""
+    if name.endswith("indptr"):
+        return array.astype(np.int64) - int(array[0])
+    if name == "indices":
+        return array.astype(np.int32 if batch.n_columns <= 2**31 else np.int64, copy=False)
+    return array
+
+
+def _write_array(path: Path, array: np.ndarray) -> dict:
+    with open(path, "wb") as file:
+        np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+        file.flush()
+        os.fsync(file.fileno())
+    return {"length": len(array), "dtype": array.dtype.str, "crc32": _checksum(path)}
+
+
+def _checksum(path: Path) -> int:
+    crc = 0
+    with open(path, "rb") as file:
+        while piece := file.read(_PIECE):
+            crc = zlib.crc32(piece, crc)
+    return crc
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,69 @@
+"""Files that are whole or absent: atomic replacement, one writer at a time, clear errors from a full disk."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sketchnet.errors import StorageError
+
+try:
+    import fcntl
+except ImportError:  # Windows: two writers are not kept apart there
+    fcntl = None
+
+
+def write_json(path: Path, content: dict) -> None:
+    """Replace a small file at once, so that a reader sees the old content or the new."""
+    new = path.with_name(path.name + ".new")
+    with open(new, "w") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes off an output; the system drops the lock when the process dies, however it dies."""
+    lock = path.with_name(path.name + ".lock")
+    file = _acquire(lock, path)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        file.close()
+
+
+def _acquire(lock: Path, path: Path):
+    while True:
+        try:
+            file = open(lock, "w")  # noqa: SIM115 (closed by the caller, when the lock is given up)
+        except OSError as error:
+            raise StorageError(f"cannot write to {path.absolute().parent}: {error.strerror}") from None
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise StorageError(f"another process is writing {path}") from None
+        if fcntl is None or os.fstat(file.fileno()).st_nlink > 0:
+            return file
+        file.close()  # its last owner removed it after we had opened it: take the new one
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn the system's refusals to write `path` into a clear error."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageError(f"no room on the disk for {path}; what was finished before is kept") from None
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from None

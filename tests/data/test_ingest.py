@@ -1,0 +1,145 @@
+"""Ingest: same shards whatever happens on the way; other people's files are left alone."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from sketchnet.data import Synthetic, ingest, open_shards
+from sketchnet.data.sources import SyntheticSource
+from sketchnet.errors import InputError, StorageError
+from tests.data.test_shards import same
+
+DATA = Synthetic(n=2000, d=500, density=0.02, seed=3)
+
+
+def source(rows_per_chunk=50):
+    return SyntheticSource(DATA, "train", rows_per_chunk)
+
+
+def contents(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_resumed_at_every_shard_gives_the_same_files(tmp_path):
+    ingest(source(), tmp_path / "whole", shard_entries=1500)
+    same(open_shards(tmp_path / "whole")[:], DATA.rows(slice(0, 1600)))
+    assert len(list((tmp_path / "whole").glob("shard-*"))) > 8
+    for stop in range(1, 1600, 173):
+
+        def progress(fraction, rows, stop=stop):
+            assert fraction == rows / 1600
+            if rows > stop:
+                raise Interrupted
+
+        out = tmp_path / str(stop)
+        with pytest.raises(Interrupted):
+            ingest(source(), out, shard_entries=1500, progress=progress)
+        with pytest.raises(InputError, match="its ingest is unfinished"):
+            open_shards(out)
+        ingest(source(), out, shard_entries=1500)
+        assert contents(out) == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.soak)])
+def test_killed_and_resumed_equals_uninterrupted(kills, tmp_path):
+    rng = random.Random(kills)
+    base = [sys.executable, "-m", "sketchnet", "synth", "-n", "400000", "-d", "100000", "--density", "3e-4"]
+    start = time.monotonic()
+    subprocess.run([*base[:4], str(tmp_path / "whole"), *base[4:]], check=True, capture_output=True)
+    duration = time.monotonic() - start
+    out, killed = tmp_path / "resumed", 0
+    command = [*base[:4], str(out), *base[4:]]
+    while killed < kills:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not out.exists() and process.poll() is None:
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0, 0.7 * duration))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        killed += 1
+        if (out / "test" / "dataset.json").exists():  # it had ended: compare, and start anew
+            assert contents(out) == contents(tmp_path / "whole")
+            subprocess.run(["rm", "-rf", str(out)], check=True)
+    if (out / "test" / "dataset.json").exists():
+        return
+    subprocess.run(command, capture_output=True, check=False)
+    if not (out / "test" / "dataset.json").exists():
+        raise AssertionError("the last run did not finish")
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+def test_what_is_there_is_not_replaced(tmp_path):
+    ingest(source(), tmp_path / "x")
+    with pytest.raises(InputError, match="is a finished data set"):
+        ingest(source(), tmp_path / "x")
+    ingest(source(), tmp_path / "x", overwrite=True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("precious")
+    for overwrite in (False, True):
+        with pytest.raises(InputError, match="has files that no ingest wrote"):
+            ingest(source(), tmp_path / "mine", overwrite=overwrite)
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "precious"
+
+
+def test_another_jobs_unfinished_run_is_kept(tmp_path):
+    def progress(fraction, rows):
+        if rows > 500:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        ingest(source(), tmp_path / "x", shard_entries=1500, progress=progress)
+    before = contents(tmp_path / "x")
+    other = SyntheticSource(Synthetic(n=2000, d=500, density=0.02, seed=4), "train", 50)
+    with pytest.raises(InputError, match="unfinished run of another job: its synthetic is"):
+        ingest(other, tmp_path / "x", shard_entries=1500)
+    assert contents(tmp_path / "x") == before
+
+
+def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
+    real, written = np.lib.format.write_array, []
+
+    def full(file, array, **options):
+        written.append(file.name)
+        if len(written) > 13:
+            raise OSError(28, os.strerror(28))
+        real(file, array, **options)
+
+    monkeypatch.setattr(np.lib.format, "write_array", full)
+    with pytest.raises(StorageError, match=r"no room on the disk for .*shard-0000\d; what was finished before is kept"):
+        ingest(source(), tmp_path / "x", shard_entries=1500)
+    assert len(list((tmp_path / "x").glob("shard-*"))) == 3
+    assert not list((tmp_path / "x").glob(".shard*"))
+    monkeypatch.setattr(np.lib.format, "write_array", real)
+    ingest(source(), tmp_path / "x", shard_entries=1500)
+    same(open_shards(tmp_path / "x")[:], DATA.rows(slice(0, 1600)))
+
+
+def test_a_second_writer_is_refused(tmp_path):
+    def progress(fraction, rows):
+        with pytest.raises(StorageError, match="another process is writing"):
+            ingest(source(), tmp_path / "x")
+
+    ingest(source(1000), tmp_path / "x", progress=progress)
+
+
+def test_ids_beyond_the_width_are_an_error(tmp_path):
+    with pytest.raises(InputError, match=r"row \d+ has column id 4\d\d; allowed are 0 to 399"):
+        ingest(source(), tmp_path / "x", n_columns=400)
+    assert ingest(source(), tmp_path / "y", n_columns=10**12)["columns"] == 10**12
+
+
+def test_the_description_says_what_is_there(tmp_path):
+    told = ingest(source(), tmp_path / "x")
+    assert told == json.loads((tmp_path / "x" / "dataset.json").read_text())
+    assert (told["rows"], told["columns"], told["classes"]) == (1600, 500, ["0", "1"])

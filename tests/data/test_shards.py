@@ -1,0 +1,156 @@
+"""Shards: what is written is read back, and whatever is damaged is refused."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sketchnet.data import CsrBatch, open_shards
+from sketchnet.data.gather import concatenate, take_rows
+from sketchnet.data.shards import finish, write_shard
+from sketchnet.errors import InputError
+
+
+def batch(n, seed=0, d=1000, labels="single", index=np.int64):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, 9, n)
+    several = rng.integers(0, 4, n)
+    return CsrBatch(
+        np.concatenate([[0], np.cumsum(lengths)]),
+        rng.integers(0, d, lengths.sum()).astype(index),
+        rng.standard_normal(lengths.sum()).astype(np.float32),
+        d,
+        rng.integers(0, 5, several.sum() if labels == "multi" else n) if labels else None,
+        np.concatenate([[0], np.cumsum(several)]) if labels == "multi" else None,
+        rng.integers(0, 9, n) if labels == "multi" else None,
+    )
+
+
+def same(a, b):
+    for name in ("values", "labels", "groups"):
+        x, y = getattr(a, name), getattr(b, name)
+        assert (x is None) == (y is None), name
+        assert x is None or np.array_equal(x, y), name
+    assert np.array_equal(a.indices, b.indices)
+    assert np.array_equal(a.indptr - a.indptr[0], b.indptr - b.indptr[0])
+    assert a.label_indptr is None or np.array_equal(
+        a.label_indptr - a.label_indptr[0], b.label_indptr - b.label_indptr[0]
+    )
+
+
+def write(folder, batches):
+    for number, part in enumerate(batches):
+        write_shard(folder, number, part, {})
+    finish(folder, {"note": "made by a test"})
+    return folder
+
+
+@pytest.mark.parametrize("labels", [None, "single", "multi"])
+def test_rows_slices_and_labels_by_index(labels, tmp_path):
+    parts = [batch(n, seed, labels=labels) for seed, n in enumerate([50, 1, 0, 70])]
+    whole = concatenate(parts, 1000)
+    shards = open_shards(write(tmp_path / "x", parts))
+    assert shards.shape == (121, 1000)
+    assert len(shards) == 121
+    assert shards.n_entries == len(whole.indices)
+    for span in (slice(None), slice(0, 50), slice(10, 20), slice(49, 53), slice(60, 121), slice(7, 7), slice(-5, None)):
+        start, stop, _ = span.indices(121)
+        same(shards[span], whole.rows(slice(start, stop)))
+    assert isinstance(shards[10:20].values, np.memmap)  # a view: nothing is copied within a shard
+    for rows in ([3, 120, 0, 51, 3], np.arange(121)[::-1], [], [-1], np.arange(121) % 7 == 0):
+        numbers = np.arange(121)[rows] if len(rows) else np.empty(0, int)
+        same(shards[rows], take_rows(whole, numbers))
+    same(shards[5:100:7], take_rows(whole, np.arange(5, 100, 7)))
+    if labels == "single":
+        assert np.array_equal(shards.labels, whole.labels)
+    elif labels == "multi":
+        assert shards.labels.shape == (121, 5)
+        assert np.array_equal(shards.labels.indices, whole.labels)
+    else:
+        assert shards.labels is None
+
+
+def test_several_folders_are_one(tmp_path):
+    parts = [batch(30, 1), batch(20, 2, d=2**40)]
+    for i, part in enumerate(parts):
+        write(tmp_path / str(i), [part])
+    both = open_shards(tmp_path / "0", tmp_path / "1")
+    same(both[:], concatenate(parts, 2**40))
+    assert both.shape == (50, 2**40)
+    assert open_shards(tmp_path / "0")[:].indices.dtype == np.int32
+    write(tmp_path / "2", [batch(5, labels=None)])
+    with pytest.raises(InputError, match="do not fit together"):
+        open_shards(tmp_path / "0", tmp_path / "2")
+
+
+def test_rows_out_of_range(tmp_path):
+    shards = open_shards(write(tmp_path / "x", [batch(30)]))
+    for bad in ([30], [-31], [0.5], [[1]]):
+        with pytest.raises(InputError, match="row"):
+            shards[bad]
+
+
+def damage_values(folder):
+    path = folder / "shard-00001" / "values.npy"
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+
+
+def edit(path, **change):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (damage_values, "shard-00001/values.npy is not what was written: its checksum differs"),
+        (lambda f: (f / "shard-00000" / "labels.npy").unlink(), "labels.npy is not what was written"),
+        (lambda f: (f / "dataset.json").unlink(), "is not a data set, or its ingest is unfinished"),
+        (lambda f: (f / "dataset.json").write_text("{"), "dataset.json is damaged"),
+        (lambda f: edit(f / "dataset.json", format=2), "has format version 2; this sketchnet reads version 1"),
+        (lambda f: edit(f / "shard-00000" / "manifest.json", format=7), "has format version 7"),
+        (lambda f: edit(f / "shard-00000" / "manifest.json", shape="wide"), "manifest.json is damaged"),
+        (lambda f: edit(f / "shard-00000" / "manifest.json", files={}), "manifest.json is damaged"),
+        (lambda f: edit(f / "shard-00000" / "manifest.json", shape=[7, 1000]), "the arrays do not fit each other"),
+        (lambda f: shutil.rmtree(f / "shard-00002"), "has 2 shards; its dataset.json says 3"),
+        (lambda f: shutil.rmtree(f / "shard-00001"), "has shard-00002 where shard-00001 should be"),
+    ],
+)
+def test_damage_is_refused(damage, message, tmp_path):
+    folder = write(tmp_path / "x", [batch(10, seed) for seed in range(3)])
+    damage(folder)
+    with pytest.raises(InputError, match=message):
+        open_shards(folder)
+
+
+def test_damage_that_only_reading_shows_is_found_if_asked(tmp_path):
+    folder = write(tmp_path / "x", [batch(10), batch(10)])
+    damage_values(folder)
+    assert open_shards(folder, verify=False).n_rows == 20
+    (folder / "shard-00000" / "values.npy").write_bytes(b"not an array")
+    with pytest.raises(InputError, match="cannot be read"):
+        open_shards(folder, verify=False)
+    np.save(folder / "shard-00000" / "values.npy", np.zeros(3, np.float32))
+    with pytest.raises(InputError, match="the manifest says"):
+        open_shards(folder, verify=False)
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(InputError, match="there is no folder"):
+        open_shards(tmp_path / "x")
+    with pytest.raises(InputError, match="at least one folder"):
+        open_shards()
+
+
+def test_torch_shares_memory(tmp_path):
+    torch = pytest.importorskip("torch")
+    x = batch(20)
+    tensors = x.torch()
+    assert set(tensors) == {"indptr", "indices", "values", "labels"}
+    assert tensors["values"].data_ptr() == x.values.ctypes.data
+    mapped = open_shards(write(tmp_path / "x", [x]))[:]
+    assert torch.equal(mapped.torch()["values"], tensors["values"])
+    assert replace(x, labels=None).torch().keys() == {"indptr", "indices", "values"}
