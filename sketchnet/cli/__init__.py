@@ -11,6 +11,8 @@ from typing import Annotated
 import typer
 
 from sketchnet import __version__
+from sketchnet.cli.data import data_app
+from sketchnet.cli.ingest import ingest
 from sketchnet.cli.project import project
 from sketchnet.cli.synth import synth
 from sketchnet.errors import InputError, SketchnetError
@@ -22,6 +24,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.command()(ingest)
+app.add_typer(data_app, name="data")
 app.command()(project)
 app.command()(synth)
 

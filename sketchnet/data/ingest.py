@@ -49,12 +49,14 @@ def ingest(
 ) -> dict:
     """Write a source's rows as a data set in the folder `output`; returns the content of its dataset.json.
 
-    An unfinished run of the same job is continued. `n_columns` fixes the width, and ids beyond it are an error;
+    An unfinished run of the same job is continued, a finished one left as it is. `n_columns` fixes the width, and ids beyond it are an error;
     without it the width is the largest id plus one. `progress(fraction, rows)` is called after each chunk.
     """
     output = Path(output)
     job = {**source.job(), "columns": n_columns, "shard_entries": shard_entries}
     with locked(output):
+        if not overwrite and _is_done(output, job):
+            return read_description(output / "dataset.json")
         state, number, rows = _begin(output, job, overwrite)
         buffer, entries = [], 0
         for batch, state in source.chunks(state):  # noqa: B020 (the state moves on with the chunks)
@@ -73,13 +75,18 @@ def ingest(
     return read_description(output / "dataset.json")
 
 
+def _is_done(output: Path, job: dict) -> bool:
+    finished = output / "dataset.json"
+    return finished.exists() and read_description(finished).get("job") == job
+
+
 def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, int]:
     """(state, number of the next shard, rows so far): from the beginning, or where an earlier run was cut off."""
     record = output / "ingest.json"
     if overwrite and ((output / "dataset.json").exists() or record.exists()):
         shutil.rmtree(output)
     if (output / "dataset.json").exists():
-        raise InputError(f"{output} is a finished data set; choose another name or ask to overwrite it")
+        raise InputError(f"{output} is another data set; choose another name or ask to overwrite it")
     if output.exists() and not record.exists() and any(output.iterdir()):
         raise InputError(f"{output} has files that no ingest wrote; choose an empty or a new folder")
     if record.exists():

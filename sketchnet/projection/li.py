@@ -60,8 +60,8 @@ class LiOperator(SparseOperator):
         return kernels.draw_skips(self.seed, random.STREAM_SKIP, ids, self.k, self._thresholds, self._per_row)
 
     def plan(self, X: CsrBatch, budget: int) -> Plan:
-        # A column takes its id and offset, and a 32-bit code for each of its non-zeros, twice while pieces are joined, and
-        # as much again that the allocator keeps.
+        # A column takes its id and offset, and a 32-bit code for each of its non-zeros, twice while pieces are joined,
+        # and as much again that the allocator keeps.
         return plan_rows(X.indptr, self.d, self.k, 16 + 13 * (self._per_row + 1), budget)
 
     def run(self, X, out, plan, kernels, done=0) -> Iterator[int]:

@@ -1,0 +1,77 @@
+"""`sketchnet data list`: the named data sets, and which of them are on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+data_app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Named data sets: what there is, and what is on this machine.",
+)
+
+_COLUMNS = ("name", "train", "test", "features", "classes", "density", "on this machine")
+_RIGHT = range(1, 6)  # numbers
+
+
+@data_app.callback()
+def _data() -> None:
+    # Keeps `list` a verb of its own: typer folds an app's only command into the app.
+    pass
+
+
+@data_app.command("list")
+def list_command(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
+) -> None:
+    """List the named data sets, with their sizes in the dissertation's table and where their files are.
+
+    They are looked for in $SKETCHNET_DATA/NAME and in the cache folder. The train column counts the validation part.
+    Features and density of the text sets tng and rcv1 are those of their 2,000 most frequent words.
+
+    Example: SKETCHNET_DATA=~/data sketchnet data list
+    """
+    from sketchnet.data.datasets import list_datasets
+
+    infos = list_datasets()
+    if as_json:
+        print(json.dumps([{**asdict(info), "path": info.path and str(info.path)} for info in infos], indent=2))
+        return
+    rows = [_row(info) for info in infos]
+    if sys.stdout.isatty():
+        _show(rows)
+    else:
+        _print(rows)
+
+
+def _row(info) -> tuple[str, ...]:
+    sizes = [info.n_train, info.n_test, info.n_features, info.n_classes]
+    density = f"{info.density:.3g}" if isinstance(info.density, float) else info.density or "-"
+    place = str(info.path) if info.path else "generated" if info.present else "no"
+    return (info.name, *("-" if size is None else f"{size:,}" for size in sizes), density, place)
+
+
+def _show(rows: list[tuple[str, ...]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for at, column in enumerate(_COLUMNS):
+        # The path may be broken into lines, the figures never.
+        table.add_column(column, justify="right" if at in _RIGHT else "left", no_wrap=at < len(_COLUMNS) - 1)
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False, markup=False).print(table)
+
+
+def _print(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(row[at]) for row in (_COLUMNS, *rows)) for at in range(len(_COLUMNS))]
+    for row in (_COLUMNS, *rows):
+        cells = (c.rjust(w) if at in _RIGHT else c.ljust(w) for at, (c, w) in enumerate(zip(row, widths)))
+        print("  ".join(cells).rstrip())

@@ -1,0 +1,422 @@
+"""svmlight / LIBSVM text: `label [qid:n] id:value ... [# comment]`, one row a line.
+
+Fields are set apart by spaces and tabs; lines end in a newline, perhaps after a carriage return. Empty lines and lines
+with only a comment are no rows. Ids are whole numbers from 0 to 2**63 - 1, in any order; repeated ids are kept. Numbers
+are decimal, finite and rounded correctly: to float64, and from there to float32, as scikit-learn does. A row may have
+several labels, set apart by commas, or none. Query ids stand on every row or on none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from sketchnet.data.compression import Block, atomic_writing, line_blocks
+from sketchnet.data.csr import CsrBatch, real_values
+from sketchnet.errors import InputError
+from sketchnet.kernels.cpu import svmlight as kernels
+from sketchnet.kernels.cpu.threads import over_range
+
+_CHUNK = 16 << 20
+_MAX_ID = 2**63 - 1
+_WRITTEN = 1 << 16  # entries turned to text at a time
+_FOREVER = 2**62
+_NONE = np.empty(0, np.int64)
+_LARGEST = {np.dtype(np.float64): np.finfo(np.float64).max, np.dtype(np.float32): float.fromhex("0x1.ffffff0p127")}
+_SUMS = [kernels.ROWS, kernels.ENTRIES, kernels.LABELS, kernels.WITH_GROUP, kernels.SKIPPED]
+_ENDS = [kernels.ERROR, kernels.ERROR_AT, kernels.END]
+
+
+def read_svmlight(
+    paths: str | os.PathLike | Sequence[str | os.PathLike],
+    *,
+    n_columns: int | None = None,
+    base: int | str = "auto",
+    labels: str = "auto",
+    dtype=np.float32,
+    on_error: str = "raise",
+) -> CsrBatch:
+    """Read one file or several into memory, one after the other.
+
+    `base` is what the first column is called: 0, 1, or "auto", which is 0 if an id 0 occurs in any file, else 1.
+    `labels` is "single", "multi", or "auto", which is "multi" if any row has other than one label. Labels are float64
+    in the order written. `n_columns` is by default one more than the largest id; an id beyond it is an error.
+    `on_error="skip"` leaves malformed lines out; `SvmlightReader` counts them.
+    """
+    paths = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not paths:
+        raise InputError("no file was given to read")
+    rows, parser = _Rows(dtype), _Parser(n_columns, base, labels, on_error)
+    for path in paths:
+        parser.path, parser.line = path, 1
+        for block in line_blocks(path, _CHUNK, padding=kernels.PADDING):
+            # How much of the same is still to come; nobody knows for packed files.
+            further = (os.path.getsize(path) - block.end) / block.size
+            parser.parse(block, rows, further if further >= 0 else None)
+    if not parser.settle(rows):
+        return read_svmlight(paths, n_columns=n_columns, base=0, labels=labels, dtype=dtype, on_error=on_error)
+    return rows.batch(rows.max_id + 1 if n_columns is None else n_columns, parser)
+
+
+class SvmlightReader:
+    """Reads a file in chunks: iterating gives a CsrBatch for each `chunk_bytes` of text (or line, if that is longer).
+
+    The parameters are those of `read_svmlight`. What is "auto" is decided by the first chunk of the file; if a later
+    chunk contradicts, that is an error even with `on_error="skip"`. Without `n_columns`, a chunk has as many columns as
+    were seen so far.
+
+    After each chunk, `offset` and `line` tell where the next begins, in bytes of the unpacked text and in lines from 1;
+    a reader with `start=(offset, line)` goes on there. `skipped` counts the malformed lines left out since the start,
+    `n_rows` the rows given; `base`, `labels` and `n_columns` are what was found so far.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        *,
+        n_columns: int | None = None,
+        base: int | str = "auto",
+        labels: str = "auto",
+        dtype=np.float32,
+        on_error: str = "raise",
+        chunk_bytes: int = _CHUNK,
+        start: tuple[int, int] = (0, 1),
+    ):
+        if chunk_bytes < 1:
+            raise InputError(f"chunk_bytes is {chunk_bytes}; it must be at least 1")
+        self.path, self.chunk_bytes = Path(path), chunk_bytes
+        self.base, self.labels, self.n_columns = base, labels, n_columns or 0
+        self.offset, self.line = start
+        self.skipped = self.n_rows = 0
+        self._n_columns, self._on_error, self._dtype = n_columns, on_error, _Rows(dtype).values.dtype
+        self._new_parser()  # checks the rest
+
+    def __iter__(self) -> Iterator[CsrBatch]:
+        parser = self._new_parser()
+        if self.offset > 0:  # wherever reading begins, the file's first chunk decides
+            with closing(line_blocks(self.path, self.chunk_bytes, padding=kernels.PADDING)) as head:
+                for block in head:
+                    self._decide(parser, block)
+                    break
+            parser.line, parser.skipped, parser.decided = self.line, self.skipped, True
+        for block in line_blocks(self.path, self.chunk_bytes, self.offset, kernels.PADDING):
+            if parser.decided:
+                rows = _Rows(self._dtype)
+                parser.parse(block, rows)
+            else:
+                rows = self._decide(parser, block)
+            if self._n_columns is None:
+                self.n_columns = max(self.n_columns, rows.max_id + 1)
+            self.base, self.labels = parser.base, parser.labels
+            self.offset, self.line, self.skipped = block.end, parser.line, parser.skipped
+            self.n_rows += rows.n_rows
+            yield rows.batch(self.n_columns, parser)
+
+    def _new_parser(self) -> _Parser:
+        parser = _Parser(self._n_columns, self.base, self.labels, self._on_error)
+        parser.path, parser.line = self.path, self.line if self.offset == 0 else 1
+        return parser
+
+    def _decide(self, parser: _Parser, block: Block) -> _Rows:
+        while True:
+            line, skipped, rows = parser.line, parser.skipped, _Rows(self._dtype)
+            parser.parse(block, rows)
+            if parser.settle(rows):
+                return rows
+            parser.base, parser.line, parser.skipped = 0, line, skipped
+
+
+class _Parser:
+    """Parses blocks of one file or of several, keeping what must be the same in all of them."""
+
+    def __init__(self, n_columns: int | None, base: int | str, labels: str, on_error: str):
+        _check("base", base, ("auto", 0, 1))
+        _check("labels", labels, ("auto", "single", "multi"))
+        _check("on_error", on_error, ("raise", "skip"))
+        if n_columns is not None and not 0 <= n_columns <= 2**63:
+            raise InputError(f"n_columns is {n_columns}; allowed are 0 to 2**63")
+        self.base, self.labels, self.n_columns, self.skip = base, labels, n_columns, on_error == "skip"
+        self.guess_base, self.guess_labels, self.decided = base == "auto", labels == "auto", False
+        self.path, self.line, self.skipped = "", 1, 0
+        self.zero_seen = self.several_seen = False
+        self.groups = kernels.GROUPS_FREE
+
+    def settle(self, rows: _Rows) -> bool:
+        """Decide what was "auto" by the rows so far. False if the rows must be read again with base 0."""
+        if self.base == "auto":
+            if self.zero_seen:
+                if self.n_columns is not None and rows.max_id + 1 >= self.n_columns:
+                    return False  # as one-based, the largest id was allowed; with base 0 it is an error with a place
+                rows.shift()
+            self.base = 0 if self.zero_seen else 1
+        if self.labels == "auto":
+            self.labels = "multi" if self.several_seen else "single"
+        self.decided = True
+        return True
+
+    def parse(self, block: Block, rows: _Rows, further: float | None = 0.0) -> None:
+        """Append the block's rows. About so many blocks follow `further` into the same rows, None if unknown."""
+        text = block.buffer[: block.size]
+        pieces = over_range(lambda a, b: kernels.count(text, a, b), len(text), len(text))
+        pieces = np.array([piece for piece in pieces if piece[0] < piece[1]], np.int64).reshape(-1, 5)
+        spans, lines, colons, commas = pieces[:, :2], pieces[:, 2], pieces[:, 3], pieces[:, 4]
+        # Every row has a newline, every entry a colon, every further label a comma.
+        bounds = np.stack([lines, colons, lines + commas], axis=1)
+        out = rows.reserve(bounds.sum(axis=0), further)
+        places = rows.end + np.cumsum(bounds, axis=0) - bounds
+        if self.groups == kernels.GROUPS_FREE and len(spans):
+            first = self._piece(block, (0, block.size), out, places[0], n_rows=1)
+            if first[kernels.ROWS]:
+                self.groups = kernels.GROUPS_ALL if first[kernels.WITH_GROUP] else kernels.GROUPS_NONE
+
+        def run(a: int, b: int) -> list:
+            return [self._piece(block, spans[i], out, places[i]) for i in range(a, b)]
+
+        records = [record for part in over_range(run, len(spans), len(text)) for record in part]
+        for record in records:
+            self._check(block, record)
+        self.skipped += sum(int(record[kernels.SKIPPED]) for record in records)
+        self.zero_seen |= any(record[kernels.ZERO_AT] >= 0 for record in records)
+        self.several_seen |= any(record[kernels.SEVERAL_AT] >= 0 for record in records)
+        self.line += int(lines.sum())
+        for place, record in zip(places, records):
+            rows.close_gap(place, record[: kernels.MAX_ID])
+            rows.max_id = max(rows.max_id, int(record[kernels.MAX_ID]))
+
+    def _piece(self, block: Block, span, out, place, n_rows: int = _FOREVER) -> np.ndarray:
+        """Parse a span of the block, asking Python for the numbers that the kernel finds hard."""
+        max_column = _MAX_ID if self.n_columns is None else self.n_columns - 1
+        several = self.labels != "single" or self.guess_labels
+        rules = (0 if self.base == 0 else 1, max_column, self.guess_base, several, self.groups, self.skip)
+        address = block.buffer.ctypes.data
+        at, stop = (int(x) for x in span)
+        total, record, hard = np.full(12, -1, np.int64), np.empty(12, np.int64), np.empty((256, 4), np.int64)
+        total[_SUMS] = 0
+        while True:
+            row, entry, label = (int(x) for x in place + total[:3])
+            rest = (*rules, n_rows - int(total[kernels.ROWS]))
+            kernels.parse(address, at, stop, out, row, entry, label, rest, hard, _NONE, record)
+            if record[kernels.ERROR] == kernels.FULL:  # one line has more hard numbers than the list
+                hard = np.empty((4 * len(hard), 4), np.int64)
+                continue
+            too_large = _convert(block.buffer, hard[: record[kernels.HARD]], out)
+            if len(too_large):
+                end = int(record[kernels.END])
+                kernels.parse(address, at, end, out, row, entry, label, rest, hard, too_large, record)
+                _convert(block.buffer, hard[: record[kernels.HARD]], out)
+            total[_SUMS] += record[_SUMS]
+            total[kernels.MAX_ID] = max(total[kernels.MAX_ID], record[kernels.MAX_ID])
+            for field in (kernels.ZERO_AT, kernels.SEVERAL_AT):
+                total[field] = record[field] if total[field] < 0 else total[field]
+            total[_ENDS] = record[_ENDS]
+            at = int(record[kernels.END])
+            if record[kernels.ERROR] or at >= stop or total[kernels.ROWS] >= n_rows:
+                return total
+
+    def _check(self, block: Block, record: np.ndarray) -> None:
+        """Raise for the first thing wrong in a piece."""
+        wrong = []
+        if record[kernels.ERROR]:
+            wrong.append((int(record[kernels.ERROR_AT]), int(record[kernels.ERROR])))
+        if self.decided and self.base == 1 and record[kernels.ZERO_AT] >= 0:
+            wrong.append((int(record[kernels.ZERO_AT]), kernels.ZERO_ID))
+        if self.decided and self.labels == "single" and record[kernels.SEVERAL_AT] >= 0:
+            wrong.append((int(record[kernels.SEVERAL_AT]), kernels.SEVERAL))
+        if wrong:
+            at, error = min(wrong)
+            at, message = _describe(block.buffer, at, error, self)
+            before = block.buffer[:at].tobytes()
+            column = at - before.rfind(b"\n")
+            raise InputError(f"{self.path}:{self.line + before.count(10)}:{column}: {message}")
+
+
+def _check(name: str, given, allowed: tuple) -> None:
+    if isinstance(given, bool) or given not in allowed:
+        raise InputError(f"{name} is {given!r}; allowed are {', '.join(map(repr, allowed))}")
+
+
+def _convert(buffer: np.ndarray, hard: np.ndarray, out) -> np.ndarray:
+    """Put the hard numbers into their places; returns the positions of those too large for their type."""
+    too_large = []
+    for is_label, index, start, end in hard.tolist():
+        array, value = (out[3] if is_label else out[2]), float(buffer[start:end].tobytes())
+        if abs(value) <= _LARGEST[array.dtype]:
+            array[index] = value
+        else:
+            too_large.append(start)
+    return np.array(too_large, np.int64)
+
+
+def _describe(buffer: np.ndarray, at: int, error: int, parser: _Parser) -> tuple[int, str]:
+    """Where to point, and what to say."""
+    field = re.match(rb"[^ \t\r\n#]*", buffer[at : at + 1000].tobytes())[0]
+    stray = re.search(rb"[^!-~]", field)
+    if stray:
+        return at + stray.start(), f"byte 0x{stray[0][0]:02x} is not allowed outside comments"
+    part = field.split(b":")[0].split(b",")[0] if error != kernels.BAD_VALUE else field
+    given = repr(part[:40].decode("ascii") + ("..." if len(part) > 40 else ""))
+    first = 0 if parser.base == 0 else 1
+    if error == kernels.BAD_FEATURE and b":" not in field:
+        return at, f"{given} has no colon; allowed is id:value"
+    return at, {
+        kernels.BAD_LABEL: f"label {given} is not a finite decimal number",
+        kernels.SEVERAL: "the line has no label or several; allowed is one, unless labels='multi' is given",
+        kernels.BAD_FEATURE: f"id {given} is not a whole number from 0 to 2**63 - 1",
+        kernels.LARGE_ID: f"id {given} is too large; allowed are 0 to 2**63 - 1",
+        kernels.ZERO_ID: "id 0 in a file whose ids begin at 1; if they begin at 0, give base=0",
+        kernels.HIGH_ID: f"id {given} is beyond the {parser.n_columns} columns, of which the first is {first}",
+        kernels.BAD_VALUE: f"value {given} is not a finite decimal number",
+        kernels.LARGE_VALUE: f"number {given} is too large for its type",
+        kernels.BAD_RETURN: "carriage return inside a line; lines end in a newline",
+        kernels.BAD_GROUP: f"{field[:40].decode('ascii')!r} is no query id; allowed is qid: and a whole number",
+        kernels.LATE_GROUP: "the query id must stand once, right after the label",
+        kernels.NO_GROUP: "the line has no query id, but the first row has one",
+        kernels.NEW_GROUP: "the line has a query id, but the first row has none",
+    }[error]
+
+
+class _Rows:
+    """Arrays of rows that grow at the end."""
+
+    def __init__(self, dtype):
+        self.values = np.empty(0, dtype)
+        if self.values.dtype not in _LARGEST:
+            raise InputError(f"dtype is {np.dtype(dtype)}; allowed are float32 and float64")
+        self.indptr, self.label_indptr = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self.indices, self.groups, self.labels = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        self.end, self.max_id = np.zeros(3, np.int64), -1
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.end[0])
+
+    def reserve(self, bounds: np.ndarray, further: float | None) -> tuple:
+        """Make room for so many rows, entries and labels; returns the arrays as the kernel takes them."""
+        n_rows, n_entries, n_labels = (int(x) for x in self.end)
+        rows, entries, labels = (int(x) for x in bounds)
+        for name, used, new in (
+            ("indptr", n_rows + 1, rows),
+            ("label_indptr", n_rows + 1, rows),
+            ("groups", n_rows, rows),
+            ("indices", n_entries, entries),
+            ("values", n_entries, entries),
+            ("labels", n_labels, labels),
+        ):
+            array = getattr(self, name)
+            if used + new > len(array):  # memory that is reserved but never touched costs nothing
+                ahead = used if further is None else max(1.03 * new * min(further, 64), used / 4 if further else 0)
+                longer = np.empty(used + new + int(ahead), array.dtype)
+                longer[:used] = array[:used]
+                setattr(self, name, longer)
+        return self.indptr, self.indices, self.values, self.labels, self.label_indptr, self.groups
+
+    def close_gap(self, place: np.ndarray, counts: np.ndarray) -> None:
+        """Take what a piece put at `place` into the rows, moving it down where earlier pieces left room."""
+        (row, entry, label), (rows, entries, labels), (r, e, k) = place.tolist(), counts.tolist(), self.end.tolist()
+        for array, source, target, n in (
+            (self.indptr, row + 1, r + 1, rows),
+            (self.label_indptr, row + 1, r + 1, rows),
+            (self.groups, row, r, rows),
+            (self.indices, entry, e, entries),
+            (self.values, entry, e, entries),
+            (self.labels, label, k, labels),
+        ):
+            if source != target:
+                array[target : target + n] = array[source : source + n]
+        if entry != e:
+            self.indptr[r + 1 : r + 1 + rows] -= entry - e
+        if label != k:
+            self.label_indptr[r + 1 : r + 1 + rows] -= label - k
+        self.end += counts
+
+    def shift(self) -> None:
+        """Take ids for zero-based that were taken for one-based."""
+        ids = self.indices[: int(self.end[1])]
+        over_range(lambda a, b: np.add(ids[a:b], 1, out=ids[a:b]), len(ids), len(ids))
+        self.max_id += 1 if len(ids) else 0
+
+    def batch(self, n_columns: int, parser: _Parser) -> CsrBatch:
+        n_rows, n_entries, n_labels = (int(x) for x in self.end)
+        return CsrBatch(
+            self.indptr[: n_rows + 1],
+            self.indices[:n_entries],
+            self.values[:n_entries],
+            n_columns,
+            self.labels[:n_labels],
+            self.label_indptr[: n_rows + 1] if parser.labels == "multi" else None,
+            self.groups[:n_rows] if parser.groups == kernels.GROUPS_ALL else None,
+        )
+
+
+def write_svmlight(
+    path: str | os.PathLike, X, labels: np.ndarray | None = None, *, base: int = 1, comment: str | None = None
+) -> None:
+    """Write a CsrBatch or a scipy sparse matrix so that reading it gives the same bits, given the same dtype.
+
+    Labels are those given, one a row, else the batch's, else 0. The file appears whole or not at all, packed if its
+    name ends in .gz, .bz2, .xz or .zst. The comment comes first. A row without labels and entries cannot be written.
+    """
+    _check("base", base, (0, 1))
+    if not isinstance(X, CsrBatch):
+        X = sparse.csr_array(X)
+        X = CsrBatch(X.indptr, X.indices, X.data, X.shape[1])
+    if labels is not None:
+        X = replace(X, labels=np.asarray(labels), label_indptr=None)
+    elif X.labels is None:
+        X = replace(X, labels=np.zeros(X.n_rows))
+    for name, given in (
+        ("labels", len(X.labels if X.label_indptr is None else X.label_indptr[1:])),
+        ("query ids", X.n_rows if X.groups is None else len(X.groups)),
+    ):
+        if given != X.n_rows:
+            raise InputError(f"there are {X.n_rows} rows, but {given} have {name}")
+    with atomic_writing(path) as file:
+        for line in (comment or "").splitlines():
+            file.write(f"# {line}\n".encode())
+        step = max(1, _WRITTEN * X.n_rows // (X.n_rows + len(X.indices) + 1))
+        for start in range(0, X.n_rows, step):
+            file.write(_lines(X.rows(slice(start, min(X.n_rows, start + step))), start, base))
+
+
+def _lines(rows: CsrBatch, first: int, base: int) -> bytes:
+    """The rows as text. `first` is the number of the first one, for errors."""
+    if len(rows.indices) and not 0 <= rows.indices.min() <= rows.indices.max() <= min(rows.n_columns, 2**63 - base) - 1:
+        raise InputError(
+            f"rows {first} to {first + rows.n_rows - 1} have column ids from {rows.indices.min()} to "
+            f"{rows.indices.max()}; allowed are 0 to {min(rows.n_columns, 2**63 - base) - 1}"
+        )
+    ids = (rows.indices.astype(np.uint64) + np.uint64(base)).tolist()
+    entries = [f"{i}:{value}" for i, value in zip(ids, _decimals(rows.values))]
+    fields, several = _decimals(rows.labels), rows.label_indptr
+    ends = (rows.indptr - rows.indptr[0]).tolist()
+    label_ends = range(rows.n_rows + 1) if several is None else (several - several[0]).tolist()
+    lines = []
+    for r in range(rows.n_rows):
+        line = entries[ends[r] : ends[r + 1]]
+        if rows.groups is not None:
+            line.insert(0, f"qid:{rows.groups[r]}")
+        if label_ends[r] < label_ends[r + 1]:
+            line.insert(0, ",".join(map(str, fields[label_ends[r] : label_ends[r + 1]])))
+        if not line:
+            raise InputError(f"row {first + r} has neither labels nor entries; svmlight text cannot say that")
+        lines.append(" ".join(line) + "\n")
+    text = "".join(lines)
+    for after in " ,\n":  # whole numbers without a point
+        text = text.replace(f".0{after}", after)
+    return text.encode("ascii")
+
+
+def _decimals(numbers: np.ndarray) -> list[str] | list[float]:
+    """The shortest decimals that read back as the same bits: strings, or doubles, which Python prints so."""
+    given = real_values(np.asarray(numbers))
+    numbers = given if given.dtype.kind == "f" else given.astype(np.float64)
+    if not np.isfinite(numbers).all() or not np.array_equal(numbers.astype(given.dtype), given):
+        raise InputError("NaN, infinity and whole numbers beyond 2**53 cannot be written")
+    return numbers.tolist() if numbers.dtype == np.float64 else numbers.astype("U32").tolist()

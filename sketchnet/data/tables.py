@@ -1,0 +1,555 @@
+"""Tables of categorical and numeric columns to sparse features, and CSV or TSV files as such tables.
+
+A categorical cell becomes the feature `column=value` with value 1, a numeric cell the feature `column` with its number
+as value. Missing cells and zeros give no entry. Work is done once per distinct value of a column and chunk, not once
+per cell.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import lzma
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import chain, islice
+from operator import index
+from pathlib import Path
+
+import numpy as np
+
+from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError
+
+FORMAT_VERSION = 1  # of TableEncoder.to_dict, and of the hash
+KIND_ROWS = 1000  # kinds are found from so many rows, whatever the chunks, so that chunks cannot change them
+CHUNK_CELLS = 1 << 20  # at most; a cell takes about 100 bytes as a Python string
+CHUNK_ROWS = 1 << 13  # at most; Python's collector walks over all live rows again and again
+CHUNK_TEXT = 1 << 25  # characters, about, at most
+MAX_LINE = 1 << 26  # characters; keeps an endless line from filling the memory
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
+_SETTINGS = ("label", "numeric", "categorical", "ignore", "missing", "n_columns", "seed", "dtype", "classes")
+_STATE = ("label_", "label_kind_", "kinds_", "categories_", "classes_", "classes_fixed_", "unknown_")
+
+
+def hash_features(features: Iterable[str], n_columns: int, seed: int = 0) -> np.ndarray:
+    """Column ids in [0, n_columns) of named features.
+
+    An id is BLAKE2b of the name's UTF-8 bytes, with a digest of 8 bytes and the seed (8 bytes) as salt, both little
+    endian, modulo n_columns. A name is `column` or `column=value`; it is not escaped, so that anyone can repeat it.
+    """
+    salt = seed.to_bytes(8, "little")
+    digests = b"".join(blake2b(name.encode(), digest_size=8, salt=salt).digest() for name in features)
+    return (np.frombuffer(digests, "<u8") % np.uint64(n_columns)).astype(np.int64)
+
+
+class NotANumber(Exception):
+    """Cell `row` of a column, written `text`, is not a finite number; the encoder says where that is."""
+
+    def __init__(self, row: int, text: str):
+        self.row, self.text = row, text
+
+
+class TextColumn:
+    """Cells as text. Other kinds of column (see parquet.py) have the same three methods."""
+
+    def __init__(self, cells: Sequence[str]):
+        self.cells = cells
+
+    def coded(self) -> tuple[list[str], np.ndarray]:
+        """Distinct cells, and for each row the place of its cell among them, or -1 where it is null."""
+        places = {text: place for place, text in enumerate(dict.fromkeys(self.cells))}
+        return list(places), np.fromiter(map(places.__getitem__, self.cells), np.int64, len(self.cells))
+
+    def numbers(self, missing: frozenset[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The cells as float64, zero where missing, and a mask of those present."""
+        cells, present = self.cells, np.ones(len(self.cells), bool)
+        if not missing.isdisjoint(cells):
+            present = np.array([text not in missing for text in cells], bool)
+            cells = ["0" if text in missing else text for text in cells]
+        try:
+            values = np.fromiter(map(float, cells), np.float64, len(cells))
+            joined = "".join(cells)  # float() takes 1_000 and digits of other scripts; tables do not mean them
+            if joined.isascii() and "_" not in joined and np.isfinite(values).all():
+                return values, present
+        except ValueError:
+            pass
+        raise NotANumber(*next((row, text) for row, text in enumerate(cells) if not is_number(text)))
+
+    def looks_numeric(self, missing: frozenset[str]) -> bool:
+        try:
+            self.numbers(missing)
+        except NotANumber:
+            return False
+        return True
+
+
+def is_number(text: str) -> bool:
+    try:
+        return text.isascii() and "_" not in text and bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class TableChunk:
+    """Some rows of a table: columns by name, and where a row stands, as in "a.csv, line 12"."""
+
+    columns: dict[str, TextColumn]
+    n_rows: int
+    where: Callable[[int], str]
+
+
+class TableEncoder:
+    """Turns rows of named columns into sparse rows.
+
+    label: name of the label column, or its place (-1 is the last), or None.
+    numeric: "auto" takes a column for numeric if the present cells of the first 1000 rows all are finite numbers;
+        a list names the numeric columns, and all other features are categorical.
+    categorical: columns that are categorical whatever their cells look like. `ignore`: columns to leave out.
+    missing: texts of cells that mean "no value".
+    n_columns: None for one-hot: `fit` learns one feature per category; later unknown categories are left out and
+        counted in `unknown_`. Else features are hashed into so many columns, up to 2**63, and `fit` is not needed;
+        colliding ids may then occur twice in a row, which adds them up.
+    classes: label names, for labels 0, 1, ... in this order. Without it, `fit` takes the sorted names it sees; without
+        `fit`, names are numbered by first appearance. `classes_` has them. Numeric labels stay numbers.
+    """
+
+    def __init__(
+        self,
+        label: str | int | None = None,
+        *,
+        numeric: str | Sequence[str] = "auto",
+        categorical: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        missing: Sequence[str] = ("",),
+        n_columns: int | None = None,
+        seed: int = 0,
+        dtype: str = "float32",
+        classes: Sequence[str] | None = None,
+    ):
+        lists = {"categorical": categorical, "ignore": ignore, "missing": missing, "classes": classes or ()}
+        if numeric != "auto":
+            lists["numeric"] = numeric
+        for name, given in lists.items():
+            if isinstance(given, str) or not all(isinstance(text, str) for text in given):
+                auto = ' or "auto"' if name == "numeric" else ""
+                raise InputError(f"{name}={given!r} is not allowed; give a list of texts{auto}")
+        if n_columns is not None and not 1 <= index(n_columns) <= 2**63:
+            raise InputError(f"n_columns={n_columns} is not allowed; give None (one-hot) or 1 to 2**63 (hashed)")
+        if not 0 <= index(seed) < 2**64:
+            raise InputError(f"seed={seed} is not allowed; give 0 to 2**64 - 1")
+        if np.dtype(dtype).name not in ("float32", "float64"):
+            raise InputError(f"dtype={dtype!r} is not allowed; give float32 or float64")
+        twice = [x for x, n in Counter(chain(categorical, ignore, lists.get("numeric", ()))).items() if n > 1]
+        twice += [x for x, n in Counter(classes or ()).items() if n > 1]
+        if twice:
+            raise InputError(f"{twice[0]!r} is named twice among numeric, categorical and ignore, or among classes")
+        self.label, self.numeric = label, numeric if numeric == "auto" else list(numeric)
+        self.categorical, self.ignore, self.missing = list(categorical), list(ignore), list(missing)
+        self.n_columns = None if n_columns is None else index(n_columns)
+        self.seed, self.dtype = index(seed), np.dtype(dtype).name
+        self.classes = None if classes is None else list(classes)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.label_: str | None = None
+        self.label_kind_: str | None = None
+        self.kinds_: dict[str, str] | None = None  # of the features, in the order of the table
+        self.categories_: dict[str, list[str]] | None = None
+        self.classes_ = list(self.classes or ())
+        self.classes_fixed_ = self.classes is not None
+        self.unknown_: dict[str, int] = {}
+        self._prepare()
+
+    def to_dict(self) -> dict:
+        """Settings and all that was learned, as plain JSON types."""
+        return {"format": FORMAT_VERSION} | {name: deepcopy(getattr(self, name)) for name in _SETTINGS + _STATE}
+
+    @classmethod
+    def from_dict(cls, content: dict) -> TableEncoder:
+        if content.get("format") != FORMAT_VERSION or not set(_SETTINGS + _STATE) <= set(content):
+            raise InputError(f"this is no table encoder of format {FORMAT_VERSION}: format={content.get('format')!r}")
+        encoder = cls(**{name: content[name] for name in _SETTINGS})
+        for name in _STATE:
+            setattr(encoder, name, deepcopy(content[name]))
+        encoder._prepare()
+        return encoder
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the sparse rows."""
+        if self.n_columns is None and self.categories_ is None:
+            raise InputError("the one-hot encoder has not seen a table: call fit, or give n_columns to hash")
+        return self._width if self.n_columns is None else self.n_columns
+
+    def feature_names(self) -> list[str]:
+        """Names of the one-hot columns; hashed columns have none."""
+        if self.n_columns is not None:
+            raise InputError("hashed columns have no names")
+        _ = self.width  # not fitted is an error
+        names = ([f"{c}={v}" for v in self.categories_[c]] if c in self.categories_ else [c] for c in self.kinds_)
+        return list(chain.from_iterable(names))
+
+    def _prepare(self) -> None:
+        """Ids of one-hot features: column by column in the order of the table, categories sorted."""
+        self._missing, self._ids, self._width = frozenset(self.missing), {}, 0
+        if self.categories_ is not None:
+            for name in self.kinds_:
+                values = self.categories_.get(name, [None])
+                self._ids[name] = {value: self._width + i for i, value in enumerate(values)}
+                self._width += len(values)
+
+    def learn_kinds(self, chunk: TableChunk) -> None:
+        """Find the label and the columns' kinds from the first rows of a table, if they are not known yet."""
+        if self.kinds_ is not None:
+            return
+        names = list(chunk.columns)
+        label = self.label
+        if isinstance(label, int) and -len(names) <= label < len(names):
+            label = names[label]
+        if label in self.ignore:
+            raise InputError(f"{chunk.where(0)}: the label {label!r} is also in ignore")
+        given = [] if self.numeric == "auto" else self.numeric
+        for name in given + self.categorical + self.ignore + ([] if label is None else [label]):
+            if name not in chunk.columns:
+                raise InputError(f"{chunk.where(0)}: there is no column {name!r}; columns are {_some(names)}")
+        kinds = {}
+        for name in names:
+            if name in self.categorical or (self.numeric != "auto" and name not in given and name != label):
+                kinds[name] = "categorical"
+            elif name not in self.ignore:
+                seen = name in given or chunk.columns[name].looks_numeric(self._missing)
+                kinds[name] = "numeric" if seen else "categorical"
+        if label is not None:
+            self.label_, self.label_kind_ = label, kinds.pop(label)
+            self.label_kind_ = "categorical" if self.classes_fixed_ else self.label_kind_
+        self.kinds_ = kinds
+
+    def fit(self, chunks: Iterable[TableChunk]) -> TableEncoder:
+        """Learn from a whole table: kinds, classes and, for one-hot features, the categories."""
+        self._forget()
+        found: dict[str, set[str]] = {}
+        classes: set[str] = set()
+        n_rows = 0
+        for chunk in chunks:
+            self.learn_kinds(chunk)
+            self._check_columns(chunk, labels=True)
+            n_rows += chunk.n_rows
+            for name, kind in self.kinds_.items():
+                if kind == "categorical" and self.n_columns is None:
+                    found.setdefault(name, set()).update(chunk.columns[name].coded()[0])
+            if self.label_kind_ == "categorical":
+                classes.update(chunk.columns[self.label_].coded()[0])
+        if n_rows == 0:
+            raise InputError("the table has no rows, so there is nothing to fit")
+        if self.numbers_classes:
+            self.classes_, self.classes_fixed_ = sorted(classes - self._missing), True
+        if self.n_columns is None:
+            self.categories_ = {name: sorted(values - self._missing) for name, values in found.items()}
+            self._prepare()
+        return self
+
+    def transform(self, chunk: TableChunk, labels: bool = True) -> CsrBatch:
+        """Sparse rows of a chunk. Without `labels`, the label column may be absent and is not looked at."""
+        width = self.width
+        self.learn_kinds(chunk)
+        self._check_columns(chunk, labels)
+        y = self._labels(chunk) if labels and self.label_ is not None else None
+        encode = {"categorical": self._categorical, "numeric": self._numeric}
+        parts = [encode[kind](chunk, name) for name, kind in self.kinds_.items()]
+        indptr = np.zeros(chunk.n_rows + 1, np.int64)
+        for rows, _, _ in parts:
+            indptr[1:][rows] += 1
+        np.cumsum(indptr, out=indptr)
+        indices, values = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], self.dtype)
+        free = indptr[:-1].copy()  # the next free place of each row: entries stand in the order of the columns
+        for rows, ids, x in parts:
+            places = free[rows]
+            indices[places], values[places] = ids, x
+            free[rows] += 1
+        return CsrBatch(indptr, indices, values, width, y)
+
+    @property
+    def numbers_classes(self) -> bool:
+        """Whether labels are numbered by first appearance, so that skipped rows matter."""
+        return self.label_kind_ == "categorical" and not self.classes_fixed_
+
+    def see_classes(self, chunk: TableChunk) -> None:
+        """Number the classes of rows that are skipped, so that a resumed run numbers them as the first run did."""
+        if self.numbers_classes:
+            self._check_columns(chunk, labels=True)
+            self._labels(chunk)
+
+    def _check_columns(self, chunk: TableChunk, labels: bool) -> None:
+        needed = [*self.kinds_, *([self.label_] if labels and self.label_ is not None else [])]
+        absent = [name for name in needed if name not in chunk.columns]
+        if absent:
+            label = "label " if absent[0] == self.label_ else ""
+            raise InputError(
+                f"{chunk.where(0)}: {label}column {absent[0]!r} is missing; columns are {_some(chunk.columns)}"
+            )
+        extra = [x for x in chunk.columns if x not in self.kinds_ and x != self.label_ and x not in self.ignore]
+        if extra:
+            raise InputError(
+                f"{chunk.where(0)}: column {extra[0]!r} was not in the first table; ignore=[...] allows it"
+            )
+
+    def _categorical(self, chunk: TableChunk, name: str):
+        values, codes = chunk.columns[name].coded()
+        ids = np.full(len(values) + 1, -1, np.int64)  # code -1, a null, finds the last
+        known = [place for place, value in enumerate(values) if value not in self._missing]
+        if self.n_columns is None:
+            ids[known] = [self._ids[name].get(values[place], -2) for place in known]
+        else:
+            ids[known] = hash_features((f"{name}={values[place]}" for place in known), self.n_columns, self.seed)
+        ids = ids[codes]
+        n_unknown = int(np.count_nonzero(ids == -2))
+        if n_unknown:
+            self.unknown_[name] = self.unknown_.get(name, 0) + n_unknown
+        rows = np.flatnonzero(ids >= 0)
+        return rows, ids[rows], 1
+
+    def _numeric(self, chunk: TableChunk, name: str):
+        wide, _ = self._numbers(chunk, name)
+        with np.errstate(over="ignore", under="ignore"):
+            values = wide.astype(self.dtype)
+        too_large = np.flatnonzero(np.isinf(values))
+        if len(too_large):
+            where = f"{chunk.where(too_large[0])}, column {name!r}"
+            raise InputError(f"{where}: {wide[too_large[0]]} is too large for {self.dtype}; dtype='float64' takes it")
+        one_hot = self.n_columns is None
+        feature = self._ids[name][None] if one_hot else hash_features([name], self.n_columns, self.seed)[0]
+        rows = np.flatnonzero(values)
+        return rows, feature, values[rows]
+
+    def _numbers(self, chunk: TableChunk, name: str):
+        try:
+            return chunk.columns[name].numbers(self._missing)
+        except NotANumber as bad:
+            raise InputError(
+                f"{chunk.where(bad.row)}, column {name!r}: {_short(bad.text)} is not a finite number, but the "
+                "column is numeric; name the column in categorical=[...], or the text in missing=[...]"
+            ) from None
+
+    def _labels(self, chunk: TableChunk) -> np.ndarray:
+        name = self.label_
+        if self.label_kind_ == "numeric":
+            y, present = self._numbers(chunk, name)
+            self._refuse(chunk, ~present, "the label is missing")
+            return y
+        values, codes = chunk.columns[name].coded()
+        absent = np.array([value in self._missing for value in values] + [True])
+        self._refuse(chunk, absent[codes], "the label is missing")
+        places = {value: place for place, value in enumerate(self.classes_)}
+        if not self.classes_fixed_:
+            _, first = np.unique(codes, return_index=True)
+            for row in np.sort(first):
+                places.setdefault(values[codes[row]], len(places))
+            self.classes_ = list(places)
+        y = np.array([places.get(value, -1) for value in values], np.int64)[codes]
+        self._refuse(chunk, y < 0, f"the label is none of the classes {_some(self.classes_)}")
+        return y
+
+    def _refuse(self, chunk: TableChunk, bad: np.ndarray, what: str) -> None:
+        if bad.any():
+            raise InputError(f"{chunk.where(int(np.argmax(bad)))}, column {self.label_!r}: {what}")
+
+
+def _some(names: Iterable[str]) -> str:
+    shown = [_short(name) for name in islice(names, 11)]
+    return ", ".join(shown[:10]) + (", ..." if len(shown) > 10 else "")
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:60] + "...")
+
+
+def read_csv_batches(
+    path: str | Path,
+    encoder: TableEncoder,
+    *,
+    delimiter: str = "auto",
+    header: str | bool = "auto",
+    chunk_rows: int | None = None,
+    start_row: int = 0,
+    labels: bool = True,
+) -> Iterator[CsrBatch]:
+    """Rows of a CSV or TSV file as batches; a one-hot encoder must be fitted before (`fit_csv`).
+
+    The batches together are the same whatever `chunk_rows`, the most rows of a batch. Rows before `start_row` are
+    skipped. Files are UTF-8, plain or .gz, .bz2, .xz, with quotes as in RFC 4180; blank lines are skipped.
+    `delimiter="auto"` looks at the name and the first lines. `header="auto"` takes the first row for names unless it
+    holds a number; without names, columns are c0, c1, ...
+    """
+    for chunk in csv_chunks(
+        path, encoder, delimiter=delimiter, header=header, chunk_rows=chunk_rows, start_row=start_row
+    ):
+        yield encoder.transform(chunk, labels)
+
+
+def fit_csv(paths: str | Path | Sequence[str | Path], encoder: TableEncoder, **options) -> TableEncoder:
+    """Fit an encoder to one file or several; options as for `read_csv_batches`."""
+    paths = [paths] if isinstance(paths, str | Path) else paths
+    return encoder.fit(chain.from_iterable(csv_chunks(path, encoder, **options) for path in paths))
+
+
+def csv_chunks(
+    path, encoder: TableEncoder, *, delimiter="auto", header="auto", chunk_rows: int | None = None, start_row: int = 0
+) -> Iterator[TableChunk]:
+    """The file's rows, a chunk at a time; the encoder learns the columns' kinds from the first of them."""
+    if header != "auto" and not isinstance(header, bool):
+        raise InputError(f'header={header!r} is not allowed; give "auto", True or False')
+    if start_row < 0 or (chunk_rows is not None and chunk_rows < 1):
+        raise InputError(f"start_row={start_row}, chunk_rows={chunk_rows} is not allowed; rows are 0 or more, chunks 1")
+    try:
+        file = _open_text(path)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    with file:
+        rows = _CsvRows(path, file, delimiter)
+        first = rows.first()
+        named = header is True or (header == "auto" and not any(map(is_number, first)))
+        names = first if named else [f"c{i}" for i in range(len(first))]
+        check_names(names, f"{path}, line {rows.line + 1}", "; give header=False if the file has no names")
+        if named:
+            rows.take(1)
+        head = rows.take(KIND_ROWS)
+        encoder.learn_kinds(rows.chunk(names, head))
+        rows.put_back(head)
+        size = chunk_rows or max(1, min(CHUNK_ROWS, CHUNK_CELLS // len(names)))
+        skip = start_row
+        while raw := rows.take(min(size, skip) if skip else size):
+            chunk = rows.chunk(names, raw)
+            if skip:
+                skip -= chunk.n_rows
+                encoder.see_classes(chunk)
+            elif chunk.n_rows:
+                yield chunk
+        if skip:
+            raise InputError(f"{path} has {start_row - skip} rows; start_row={start_row} is beyond them")
+
+
+def check_names(names: Sequence[str], where: str, hint: str = "") -> None:
+    """Refuse a table with two columns of one name."""
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise InputError(f"{where}: the column name {_short(twice[0])} occurs twice{hint}")
+
+
+def _open_text(path: str | Path):
+    opener = _OPENERS.get(Path(path).suffix.lower(), open)
+    # Bad bytes become lone surrogates here, and an error with its line number in _lines.
+    return opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+def _check_utf8(text: str, where: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{where}: there are bytes that are not UTF-8") from None
+
+
+class _CsvRows:
+    """Records of a CSV file, blank ones too, and the lines on which they stand."""
+
+    def __init__(self, path, file, delimiter: str):
+        self._path, self._ahead, self.line = path, [], 0  # records put back; the line before the next record
+        self._n_characters = 0
+        lines, first = self._lines(file), []
+        while len(first) < 20 and self._n_characters < 1 << 20 and (line := next(lines, None)):
+            first.append(line)
+        if delimiter == "auto":
+            delimiter = _find_delimiter(path, first)
+        if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"':
+            raise InputError(f'delimiter={delimiter!r} is not allowed; give "auto" or one character')
+        self._reader = csv.reader(chain(first, lines), delimiter=delimiter, strict=True)
+
+    def _lines(self, file) -> Iterator[str]:
+        number = 0
+        try:
+            while line := file.readline(MAX_LINE):
+                number += 1
+                self._n_characters += len(line)
+                if "\0" in line:
+                    raise InputError(f"{self._path}, line {number}: there is a NUL byte; tables are text in UTF-8")
+                if not line.isascii():
+                    _check_utf8(line, f"{self._path}, line {number}")
+                if len(line) == MAX_LINE:
+                    raise InputError(f"{self._path}, line {number}: the line is longer than {MAX_LINE} characters")
+                yield line
+        except _DAMAGE as error:
+            what = error or type(error).__name__
+            raise InputError(f"{self._path} cannot be read past line {number}: {what}") from None
+
+    def first(self) -> list[str]:
+        """The first record that is not blank, left in place; blank ones before it are taken."""
+        while raw := self.take(1):
+            if raw[0]:
+                self.put_back(raw)
+                return raw[0]
+        raise InputError(f"{self._path} is empty; a table has a row of column names, or rows")
+
+    def take(self, n: int) -> list[list[str]]:
+        """The next records: n, or fewer if they are long, or none at the end."""
+        raw, self._ahead = self._ahead[:n], self._ahead[n:]
+        limit = self._n_characters + CHUNK_TEXT
+        try:
+            while len(raw) < n and self._n_characters < limit:
+                some = list(islice(self._reader, min(n - len(raw), 64)))
+                if not some:
+                    break
+                raw += some
+        except csv.Error as error:
+            raise InputError(f"{self._path}, line {self._reader.line_num}: {error}") from None
+        self._before, self.line = self.line, self._reader.line_num - sum(map(_n_lines, self._ahead))
+        return raw
+
+    def put_back(self, raw: list[list[str]]) -> None:
+        self._ahead = raw + self._ahead
+        self.line = self._before
+
+    def chunk(self, names: list[str], raw: list[list[str]]) -> TableChunk:
+        """The records just taken, as columns."""
+        before = self._before
+
+        def where(row: int) -> str:
+            starts = np.cumsum([before + 1] + [_n_lines(record) for record in raw])
+            full = [place for place, record in enumerate(raw) if record]
+            return f"{self._path}, line {starts[full[row]] if full else before + 1}"
+
+        rows = list(filter(None, raw))
+        if set(map(len, rows)) - {len(names)}:
+            row = next(i for i, record in enumerate(rows) if len(record) != len(names))
+            raise InputError(f"{where(row)}: there are {len(rows[row])} cells for {len(names)} columns")
+        columns = zip(*rows) if rows else [()] * len(names)
+        return TableChunk({name: TextColumn(cells) for name, cells in zip(names, columns)}, len(rows), where)
+
+
+def _n_lines(record: list[str]) -> int:
+    """Lines that a record takes: quoted cells may hold line ends, written in any of the three ways."""
+    return 1 + sum(cell.count("\n") + cell.count("\r") - cell.count("\r\n") for cell in record)
+
+
+def _find_delimiter(path, lines: list[str]) -> str:
+    """Tab for .tsv; else the candidate that cuts the first lines into most cells, equally many in each."""
+    if {".tsv", ".tab"} & {suffix.lower() for suffix in Path(path).suffixes}:
+        return "\t"
+    best, width = ",", 1
+    for delimiter in ",\t;|":
+        try:
+            records = list(filter(None, csv.reader(lines, delimiter=delimiter)))
+        except csv.Error:
+            continue
+        if len(records) > 1:
+            records.pop()  # it may go on beyond these lines
+        widths = set(map(len, records))
+        if len(widths) == 1 and max(widths) > width:
+            best, width = delimiter, max(widths)
+    return best

@@ -1,0 +1,111 @@
+"""`sketchnet ingest` on every format, and the other verbs that make or list data."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sketchnet.data import CsrBatch, Synthetic, open_shards
+from sketchnet.data.ngrams import NgramHasher
+from sketchnet.data.svmlight import read_svmlight, write_svmlight
+from tests.cli.test_project import sketchnet
+from tests.data.test_shards import batch, same
+
+
+def test_svmlight_packed_and_in_several_files(tmp_path):
+    x = batch(3000, d=10**9)
+    write_svmlight(tmp_path / "a.svm", x.rows(slice(0, 1000)))
+    write_svmlight(tmp_path / "b.svm.gz", x.rows(slice(1000, 3000)))
+    done = sketchnet("ingest", "a.svm", "b.svm.gz", "out", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == 3000
+    same(open_shards(tmp_path / "out")[:], read_svmlight([tmp_path / "a.svm", tmp_path / "b.svm.gz"]))
+
+
+def test_bad_lines_stop_or_are_counted(tmp_path):
+    (tmp_path / "a.svm").write_text("1 3:1\n0 5:oops\n1 4:2\n")
+    done = sketchnet("ingest", "a.svm", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "a.svm:2:5" in done.stderr
+    done = sketchnet("ingest", "a.svm", "out", "--skip-bad-lines", "--overwrite", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "2 x 4, 2 non-zeros in 1 shards, 1 malformed lines left out" in done.stdout
+
+
+def test_strings(tmp_path):
+    lines = [f"{'train' if i % 3 else 'test'}\t{['good', 'bad'][i % 2]}\tsite{i}.example/ä" for i in range(500)]
+    (tmp_path / "urls.tsv").write_text("\n".join(lines))
+    args = "--text --text-column 3 --label-column 2 --where 1=train --ngrams 1-3 --columns 100000 --norm l2 --json"
+    done = sketchnet("ingest", "urls.tsv", "out", *args.split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    chosen = [line.split("\t") for line in lines if line.startswith("train")]
+    expected = NgramHasher("char", (1, 3), 100_000, norm="l2").batch([fields[2] for fields in chosen])
+    shards = open_shards(tmp_path / "out")
+    assert np.array_equal(shards[:].indices, expected.indices)
+    assert np.array_equal(shards[:].values, expected.values)
+    classes = json.loads(done.stdout)["classes"]
+    assert [classes[int(i)] for i in shards.labels] == [fields[1] for fields in chosen]
+
+
+def test_tables(tmp_path):
+    (tmp_path / "t.csv").write_text("colour,size,y\nred,2,1\nblue,,0\nred,3.5,1\n")
+    for columns in ([], ["--columns", "1000"]):
+        done = sketchnet("ingest", "t.csv", "out", "--label", "y", "--overwrite", *columns, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        shards = open_shards(tmp_path / "out")
+        assert shards.shape == (3, int(columns[1]) if columns else 3)
+        assert shards[:].values.tolist() == [1, 2, 1, 1, 3.5]
+        assert shards.labels.tolist() == [1, 0, 1]
+
+
+def test_npz(tmp_path):
+    X = sparse.random_array((200, 10**6), density=1e-4, format="csr", rng=np.random.default_rng(0))
+    sparse.save_npz(tmp_path / "x.npz", X)
+    done = sketchnet("ingest", "x.npz", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    same(open_shards(tmp_path / "out")[:], CsrBatch(X.indptr, X.indices, X.data, 10**6))
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["a.svm"], "at least one INPUT and an OUTPUT"),
+        (["missing.svm", "out"], "there is no file missing.svm"),
+        (["a.dat", "out"], "the names do not tell the format of a.dat"),
+        (["a.svm", "out", "--format", "xml"], "--format xml is not possible"),
+        (["a.svm", "out", "--base", "2"], "--base 2 is not possible"),
+        (["a.svm", "out", "--memory", "1MB"], "--memory 1MB is too little"),
+        (["a.svm", "out", "--text", "--ngrams", "1-"], "--ngrams 1- is not possible"),
+        (["a.svm", "out", "--text", "--where", "x"], "--where x is not possible"),
+        (["a.svm", "out", "--text", "--text-column", "9"], "there are 1 fields, but field 9 is asked for"),
+        (["a.svm", "out", "--columns", "3"], "row 0 has column id 4; allowed are 0 to 2"),
+        (["cut.svm.gz", "out"], "is damaged or cut off"),
+    ],
+)
+def test_errors(args, message, tmp_path):
+    (tmp_path / "a.svm").write_text("1 5:1\n")
+    (tmp_path / "a.dat").write_text("1 5:1\n")
+    (tmp_path / "cut.svm.gz").write_bytes(gzip.compress(b"1 5:1\n" * 1000)[:-10])
+    done = sketchnet("ingest", *args, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_synth(tmp_path):
+    done = sketchnet(*"synth out -n 1000 -d 5000 --density 0.01 --seed 7 --json".split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["train"]["rows"] == 800
+    data = Synthetic(1000, 5000, 0.01, seed=7)
+    same(open_shards(tmp_path / "out" / "train")[:], data.rows(slice(0, 800)))
+    same(open_shards(tmp_path / "out" / "test")[:], data.rows(slice(800, 1000)))
+
+
+def test_data_list(tmp_path):
+    done = sketchnet("data", "list", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    names = {info["name"] for info in json.loads(done.stdout)}
+    assert {"mnist", "norb", "cifar10", "cifar100", "svhn", "tng", "rcv1", "url", "webspam"} <= names
+    assert "webspam" in sketchnet("data", "list", cwd=tmp_path).stdout
