@@ -15,6 +15,7 @@ soak: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/projection.py
+	$(BIN)/python benchmarks/data.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -23,7 +24,7 @@ lint: .venv/ready
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sketchnet needs Python 3.11 or later; name one: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint,bench]'
 	touch $@
 
 clean:

@@ -34,7 +34,9 @@ STREAM_FREQUENCY = 6  # Hadamard rows that subsampled SRHT picks
 STREAM_S_SKIP = 7  # gaps between the non-zeros of sparse SRHT's S
 STREAM_S_VALUE = 8  # their normal values
 STREAM_SHUFFLE = 9  # order of blocks and rows in an epoch
-STREAM_SYNTHETIC = 10  # and the next few: the parts of synthetic data
+STREAM_SYNTHETIC = 10  # and the four after it: the parts of synthetic data
+STREAM_NGRAM = 64  # key of the hash of n-grams
+STREAM_SPLIT = 0x53504C54  # random parts of named data sets
 
 _MASK32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)

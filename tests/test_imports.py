@@ -55,9 +55,10 @@ def test_importing_sketchnet_loads_neither_torch_nor_numba():
     assert done.stdout.strip() == "[]"
 
 
-def test_public_names():
-    for name in sketchnet.__all__:
-        assert getattr(sketchnet, name) is not None
-        assert name in dir(sketchnet)
+@pytest.mark.parametrize("module", [sketchnet, sketchnet.data])
+def test_public_names(module):
+    for name in [*module.__all__, *module.__all__]:  # twice: importing one must not hide another
+        assert getattr(module, name).__name__ in (name, f"sketchnet.{name}")
+        assert name in dir(module)
     with pytest.raises(AttributeError, match="no attribute 'Sketch'"):
-        _ = sketchnet.Sketch
+        _ = module.Sketch

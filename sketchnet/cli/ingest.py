@@ -50,8 +50,8 @@ def ingest(
     Example: sketchnet ingest urls.tsv urls --text --text-column 4 --label-column 2 --where 1=train --norm l2
     """
     from sketchnet.cli.progress import progress_rows
-    from sketchnet.data.ingest import SHARD_ENTRIES
-    from sketchnet.data.ingest import ingest as run
+    from sketchnet.data.ingestion import SHARD_ENTRIES
+    from sketchnet.data.ingestion import ingest as run
 
     if len(paths) < 2:
         raise InputError("ingest takes at least one INPUT and an OUTPUT folder")

@@ -25,7 +25,7 @@ def synth(
     Example: sketchnet synth synthetic --density 3e-5 --seed 1
     """
     from sketchnet.cli.progress import progress_rows
-    from sketchnet.data.ingest import ingest
+    from sketchnet.data.ingestion import ingest
     from sketchnet.data.sources import SyntheticSource
     from sketchnet.data.synthetic import Synthetic
 

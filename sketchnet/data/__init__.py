@@ -1,9 +1,36 @@
-"""READ: from files and arrays to checked sparse rows."""
+"""READ: from files and arrays to checked sparse rows, on disk and in batches."""
 
-from sketchnet.data.batches import iterate_batches
-from sketchnet.data.csr import CsrBatch
-from sketchnet.data.ingest import ingest
-from sketchnet.data.shard_set import ShardSet, open_shards
-from sketchnet.data.synthetic import Synthetic, make_synthetic
+from importlib import import_module
 
-__all__ = ["CsrBatch", "ShardSet", "Synthetic", "ingest", "iterate_batches", "make_synthetic", "open_shards"]
+# Loaded on first use: a projection of a matrix in memory need not load readers of files.
+_WHERE = {
+    "BagOfWords": "bag_of_words",
+    "CsrBatch": "csr",
+    "Dataset": "datasets",
+    "NgramHasher": "ngrams",
+    "ShardSet": "shard_set",
+    "Split": "datasets",
+    "SvmlightReader": "svmlight",
+    "Synthetic": "synthetic",
+    "TableEncoder": "tables",
+    "ingest": "ingestion",
+    "iterate_batches": "batches",
+    "list_datasets": "datasets",
+    "load_dataset": "datasets",
+    "make_synthetic": "synthetic",
+    "open_shards": "shard_set",
+    "read_svmlight": "svmlight",
+    "write_svmlight": "svmlight",
+}
+
+__all__ = list(_WHERE)
+
+
+def __getattr__(name: str):
+    if name in _WHERE:
+        return getattr(import_module(f"sketchnet.data.{_WHERE[name]}"), name)
+    raise AttributeError(f"module 'sketchnet.data' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

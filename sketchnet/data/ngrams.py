@@ -12,9 +12,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
-from sketchnet.random import hash64, hash_key
+from sketchnet.random import STREAM_NGRAM, hash64, hash_key
 
-STREAM_NGRAM = 64  # key of the n-grams' hash; see the streams in sketchnet.random
 MOST_COLUMNS = 2**63 - 1  # a width that scipy and 64-bit kernels can hold; ids then end at 2**63 - 2
 
 _ANALYZERS = ("byte", "char", "word")

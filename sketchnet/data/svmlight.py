@@ -29,7 +29,8 @@ _MAX_ID = 2**63 - 1
 _WRITTEN = 1 << 16  # entries turned to text at a time
 _FOREVER = 2**62
 _NONE = np.empty(0, np.int64)
-_LARGEST = {np.dtype(np.float64): np.finfo(np.float64).max, np.dtype(np.float32): float.fromhex("0x1.ffffff0p127")}
+# Doubles from here on become infinite: for float32 that is halfway to the number that would follow the largest.
+_TOO_LARGE = {np.dtype(np.float64): np.inf, np.dtype(np.float32): float.fromhex("0x1.ffffffp127")}
 _SUMS = [kernels.ROWS, kernels.ENTRIES, kernels.LABELS, kernels.WITH_GROUP, kernels.SKIPPED]
 _ENDS = [kernels.ERROR, kernels.ERROR_AT, kernels.END]
 
@@ -74,7 +75,7 @@ class SvmlightReader:
 
     After each chunk, `offset` and `line` tell where the next begins, in bytes of the unpacked text and in lines from 1;
     a reader with `start=(offset, line)` goes on there. `skipped` counts the malformed lines left out since the start,
-    `n_rows` the rows given; `base`, `labels` and `n_columns` are what was found so far.
+    `n_rows` the rows given; `base`, `labels` and `n_columns` are what was found so far. Iterating again goes on, too.
     """
 
     def __init__(
@@ -95,7 +96,8 @@ class SvmlightReader:
         self.base, self.labels, self.n_columns = base, labels, n_columns or 0
         self.offset, self.line = start
         self.skipped = self.n_rows = 0
-        self._n_columns, self._on_error, self._dtype = n_columns, on_error, _Rows(dtype).values.dtype
+        self._asked, self._n_columns = (n_columns, base, labels, on_error), n_columns
+        self._dtype = _Rows(dtype).values.dtype
         self._new_parser()  # checks the rest
 
     def __iter__(self) -> Iterator[CsrBatch]:
@@ -120,7 +122,7 @@ class SvmlightReader:
             yield rows.batch(self.n_columns, parser)
 
     def _new_parser(self) -> _Parser:
-        parser = _Parser(self._n_columns, self.base, self.labels, self._on_error)
+        parser = _Parser(*self._asked)
         parser.path, parser.line = self.path, self.line if self.offset == 0 else 1
         return parser
 
@@ -247,7 +249,7 @@ def _convert(buffer: np.ndarray, hard: np.ndarray, out) -> np.ndarray:
     too_large = []
     for is_label, index, start, end in hard.tolist():
         array, value = (out[3] if is_label else out[2]), float(buffer[start:end].tobytes())
-        if abs(value) <= _LARGEST[array.dtype]:
+        if abs(value) < _TOO_LARGE[array.dtype]:
             array[index] = value
         else:
             too_large.append(start)
@@ -287,7 +289,7 @@ class _Rows:
 
     def __init__(self, dtype):
         self.values = np.empty(0, dtype)
-        if self.values.dtype not in _LARGEST:
+        if self.values.dtype not in _TOO_LARGE:
             raise InputError(f"dtype is {np.dtype(dtype)}; allowed are float32 and float64")
         self.indptr, self.label_indptr = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self.indices, self.groups, self.labels = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)

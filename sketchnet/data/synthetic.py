@@ -82,4 +82,6 @@ class Synthetic:
 def make_synthetic(n: int, d: int, density: float, significant: float = 0.2, random_state: int = 0):
     """The same in memory, all n rows, as (X, y) with X a float32 CSR array and y of 0 and 1."""
     batch = Synthetic(n, d, density, significant, random_state).rows(slice(0, n))
-    return sparse.csr_array((batch.values, batch.indices, batch.indptr), shape=(n, d)), batch.labels
+    narrow = np.int32 if max(d, len(batch.indices)) < 2**31 else np.int64  # many estimators take no wider ids
+    indices, indptr = batch.indices.astype(narrow, copy=False), batch.indptr.astype(narrow, copy=False)
+    return sparse.csr_array((batch.values, indices, indptr), shape=(n, d)), batch.labels

@@ -225,10 +225,12 @@ def test_errors_tell_the_place(file, content, message):
 
 
 def test_float32_overflow(file):
-    path = file(b"1 1:3.4028235677973366e38\n1 1:1e39")  # the first is the least that rounds to infinity
-    assert np.isfinite(read_svmlight(path, dtype=np.float64).values).all()
-    with pytest.raises(InputError, match="x.svm:1:5: number"):
-        read_svmlight(path)
+    # Halfway between the largest float32 and what would follow, in a few digits and in all: it rounds to infinity.
+    for text in (b"3.4028235677973366e38", b"340282356779733661637539395458142568448", b"1e39"):
+        path = file(b"1 1:" + text)
+        assert np.isfinite(read_svmlight(path, dtype=np.float64).values).all()
+        with pytest.raises(InputError, match="x.svm:1:5: number"):
+            read_svmlight(path)
     assert read_svmlight(file(b"1 1:3.4028235677973362e38")).values[0] == np.finfo(np.float32).max
 
 

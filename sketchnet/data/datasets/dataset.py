@@ -11,9 +11,6 @@ import numpy as np
 from sketchnet import random
 from sketchnet.errors import InputError
 
-# A stream of its own in the layout of `sketchnet.random`, so that a split shares no bits with a projection.
-STREAM_SPLIT = 0x53504C54
-
 
 @dataclass(frozen=True)
 class Split:
@@ -76,7 +73,7 @@ def check_seed(random_state) -> int:
 
 def shuffled(n: int, random_state: int) -> np.ndarray:
     """The numbers below n in a random order that depends on n and the seed alone, on every machine."""
-    return random.shuffled(n, random_state, STREAM_SPLIT)
+    return random.shuffled(n, random_state, random.STREAM_SPLIT)
 
 
 def split_rows(n: int, sizes: list[int], random_state: int) -> list[np.ndarray]:

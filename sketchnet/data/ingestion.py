@@ -49,8 +49,9 @@ def ingest(
 ) -> dict:
     """Write a source's rows as a data set in the folder `output`; returns the content of its dataset.json.
 
-    An unfinished run of the same job is continued, a finished one left as it is. `n_columns` fixes the width, and ids beyond it are an error;
-    without it the width is the largest id plus one. `progress(fraction, rows)` is called after each chunk.
+    An unfinished run of the same job is continued, a finished one left as it is. `n_columns` fixes the width, and ids
+    beyond it are an error; without it the width is the largest id plus one. `progress(fraction, rows)` is called after
+    each chunk.
     """
     output = Path(output)
     job = {**source.job(), "columns": n_columns, "shard_entries": shard_entries}
