@@ -88,9 +88,7 @@ def _map(path: Path, name: str, file, start: int, size: int) -> np.ndarray:
     read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
     shape, _, dtype = read_header(file)
     if dtype.hasobject or len(shape) != 1 or file.tell() - start + shape[0] * dtype.itemsize != size:
-        raise InputError(
-            f"{path}: array {name!r} claims {shape} of {dtype} in {size} bytes"
-        )
+        raise InputError(f"{path}: array {name!r} claims {shape} of {dtype} in {size} bytes")
     if shape == (0,):  # nothing to map
         return np.empty(0, dtype)
     return np.memmap(file, dtype, mode="r", offset=file.tell(), shape=shape)

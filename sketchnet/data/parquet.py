@@ -7,7 +7,6 @@ numbers where a row has several. A null list is an empty row. What `write_parque
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -18,7 +17,6 @@ import numpy as np
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.tables import NotANumber, TableChunk, TableEncoder, TextColumn, check_names, is_number
 from sketchnet.errors import InputError
-from sketchnet.storage import locked, writing
 
 try:
     import pyarrow as pa
@@ -29,8 +27,7 @@ except ImportError:  # an extra
 
 _CHUNK_BYTES = 1 << 24  # of a batch, about
 _CHUNK_ROWS = 1 << 16  # of a batch, at most
-_GROUP_ROWS, _GROUP_ENTRIES = 1 << 16, 1 << 22  # of a row group that we write, about
-_METADATA = b"sketchnet"
+METADATA = b"sketchnet"
 
 
 class MissingExtraError(InputError):
@@ -96,14 +93,14 @@ def fit_parquet(paths: str | Path | Iterable[str | Path], encoder: TableEncoder)
     return encoder.fit(chain.from_iterable(map(chunks, paths)))
 
 
-def _need(what: str) -> None:
+def need_pyarrow(what: str) -> None:
     if pa is None:
         raise MissingExtraError(f"{what} Parquet needs the extra 'parquet': pip install 'sketchnet[parquet]'")
 
 
 @contextmanager
 def _opened(path: str | Path):
-    _need("reading")
+    need_pyarrow("reading")
     try:
         open(path, "rb").close()
     except OSError as error:
@@ -171,17 +168,17 @@ def _sparse_columns(path, schema, indices: str, values: str, label: str, group: 
     return names
 
 
-def _columns_in(schema) -> int | None:
-    written = (schema.metadata or {}).get(_METADATA)
+def columns_in(schema) -> int | None:
+    written = (schema.metadata or {}).get(METADATA)
     return None if written is None else int(json.loads(written)["n_columns"])
 
 
 def _width(path, file, indices: str) -> int:
     """One more than the largest id: as our own metadata say, or by looking at all of them."""
     try:
-        n_columns = _columns_in(file.schema_arrow)
+        n_columns = columns_in(file.schema_arrow)
     except (ValueError, TypeError, KeyError):
-        raise InputError(f"{path}: the metadata {_METADATA.decode()!r} are damaged") from None
+        raise InputError(f"{path}: the metadata {METADATA.decode()!r} are damaged") from None
     if n_columns is not None:
         return n_columns
     ids = (batch.column(indices).flatten() for _, batch in _record_batches(path, file, [indices], None, 0))
@@ -309,88 +306,3 @@ def _chunks(path, file, encoder: TableEncoder, chunk_rows: int | None, start_row
             encoder.see_classes(chunk(row, batch.slice(0, skipped)))
         if batch.num_rows > skipped:
             yield chunk(row + skipped, batch.slice(skipped))
-
-
-# Writing
-
-
-def write_parquet(
-    path: str | Path,
-    batches: CsrBatch | Iterable[CsrBatch],
-    *,
-    indices: str = "indices",
-    values: str = "values",
-    label: str = "label",
-    group: str = "group",
-    compression: str = "zstd",
-) -> None:
-    """Write sparse rows as list columns. The file is whole or absent: it is written beside its place, then renamed."""
-    _need("writing")
-    path = Path(path)
-    new = path.with_name(f".{path.name}.new")
-    names = {"indices": indices, "values": values, "label": label, "group": group}
-    with locked(path):
-        try:
-            with writing(path):
-                with open(new, "wb") as file:
-                    _write(file, [batches] if isinstance(batches, CsrBatch) else batches, names, compression)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(new, path)
-        except pa.ArrowException as error:
-            raise InputError(f"cannot write {path}: {error}") from None
-        finally:
-            new.unlink(missing_ok=True)
-
-
-def _write(file, batches: Iterable[CsrBatch], names: dict[str, str], compression: str) -> None:
-    batches = iter(batches)
-    first = next(batches, None)
-    if first is None:
-        raise InputError("there are no batches to write, so the columns are not known; write an empty batch")
-    schema = _table(first, names, 0).schema
-    with pq.ParquetWriter(file, schema, compression=compression, write_page_checksum=True) as writer:
-        waiting, n_rows, n_entries = [], 0, 0  # small batches are gathered: a row group each would be slow to read
-        for number, batch in enumerate(chain([first], batches)):
-            table = _table(batch, names, number)
-            if not table.schema.equals(schema, check_metadata=True):
-                raise InputError(
-                    f"batch {number} has other columns than batch 0: "
-                    f"{_described(table.schema)}; before: {_described(schema)}"
-                )
-            waiting.append(table)
-            n_rows, n_entries = n_rows + batch.n_rows, n_entries + len(batch.indices)
-            if n_rows >= _GROUP_ROWS or n_entries >= _GROUP_ENTRIES:
-                writer.write_table(pa.concat_tables(waiting), row_group_size=2 * _GROUP_ROWS)
-                waiting, n_rows, n_entries = [], 0, 0
-        if n_rows:
-            writer.write_table(pa.concat_tables(waiting))
-
-
-def _described(schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema) + f", {_columns_in(schema)} columns"
-
-
-def _table(batch: CsrBatch, names: dict[str, str], number: int):
-    """An Arrow table of a batch, without copying its entries. Refuses what could not be read again."""
-    ids, x = np.asarray(batch.indices), np.asarray(batch.values)
-    for bad, what in (
-        (len(ids) != len(x), f"has {len(ids)} column ids but {len(x)} values"),
-        (len(ids) and (ids.min() < 0 or ids.max() >= batch.n_columns), f"has ids beyond 0 to {batch.n_columns - 1}"),
-        (x.dtype.kind == "f" and not np.isfinite(x).all(), "has values that are not finite"),
-    ):
-        if bad:
-            raise InputError(f"batch {number} {what}")
-    columns = {names["indices"]: _list_array(batch.indptr, ids), names["values"]: _list_array(batch.indptr, x)}
-    if batch.label_indptr is not None:
-        columns[names["label"]] = _list_array(batch.label_indptr, np.asarray(batch.labels))
-    elif batch.labels is not None:
-        columns[names["label"]] = pa.array(np.asarray(batch.labels))
-    if batch.groups is not None:
-        columns[names["group"]] = pa.array(np.asarray(batch.groups))
-    return pa.table(columns).replace_schema_metadata({_METADATA: json.dumps({"n_columns": batch.n_columns})})
-
-
-def _list_array(indptr: np.ndarray, flat: np.ndarray):
-    offsets = np.asarray(indptr).astype(np.int64) - int(indptr[0])
-    return pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(flat[: offsets[-1]]))

@@ -195,8 +195,8 @@ class TableSource(FileSource):
         self._fitted = encoder.n_columns is not None
 
     def _read(self, path, at, carried):
+        from sketchnet.data.csv_files import read_csv_batches
         from sketchnet.data.parquet import read_parquet_batches
-        from sketchnet.data.tables import read_csv_batches
 
         is_parquet = path.suffix == ".parquet"
         if not self._fitted and not (is_parquet and _has_ids(path)):
@@ -209,8 +209,8 @@ class TableSource(FileSource):
             yield batch, [rows], {"classes": self._encoder.classes_ or None}
 
     def _fit(self) -> None:
+        from sketchnet.data.csv_files import fit_csv
         from sketchnet.data.parquet import fit_parquet
-        from sketchnet.data.tables import fit_csv
 
         parquet = [path.suffix == ".parquet" for path in self.paths]
         if any(parquet) and not all(parquet):

@@ -1,4 +1,4 @@
-"""Tables of categorical and numeric columns to sparse features, and CSV or TSV files as such tables.
+"""Tables of categorical and numeric columns to sparse features.
 
 A categorical cell becomes the feature `column=value` with value 1, a numeric cell the feature `column` with its number
 as value. Missing cells and zeros give no entry. Work is done once per distinct value of a column and chunk, not once
@@ -7,19 +7,13 @@ per cell.
 
 from __future__ import annotations
 
-import bz2
-import csv
-import gzip
-import lzma
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain, islice
 from operator import index
-from pathlib import Path
 
 import numpy as np
 
@@ -27,13 +21,6 @@ from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 
 FORMAT_VERSION = 1  # of TableEncoder.to_dict, and of the hash
-KIND_ROWS = 1000  # kinds are found from so many rows, whatever the chunks, so that chunks cannot change them
-CHUNK_CELLS = 1 << 20  # at most; a cell takes about 100 bytes as a Python string
-CHUNK_ROWS = 1 << 13  # at most; Python's collector walks over all live rows again and again
-CHUNK_TEXT = 1 << 25  # characters, about, at most
-MAX_LINE = 1 << 26  # characters; keeps an endless line from filling the memory
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _SETTINGS = ("label", "numeric", "categorical", "ignore", "missing", "n_columns", "seed", "dtype", "classes")
 _STATE = ("label_", "label_kind_", "kinds_", "categories_", "classes_", "classes_fixed_", "unknown_")
 
@@ -219,7 +206,7 @@ class TableEncoder:
         given = [] if self.numeric == "auto" else self.numeric
         for name in given + self.categorical + self.ignore + ([] if label is None else [label]):
             if name not in chunk.columns:
-                raise InputError(f"{chunk.where(0)}: there is no column {name!r}; columns are {_some(names)}")
+                raise InputError(f"{chunk.where(0)}: there is no column {name!r}; columns are {some_of(names)}")
         kinds = {}
         for name in names:
             if name in self.categorical or (self.numeric != "auto" and name not in given and name != label):
@@ -293,7 +280,7 @@ class TableEncoder:
         if absent:
             label = "label " if absent[0] == self.label_ else ""
             raise InputError(
-                f"{chunk.where(0)}: {label}column {absent[0]!r} is missing; columns are {_some(chunk.columns)}"
+                f"{chunk.where(0)}: {label}column {absent[0]!r} is missing; columns are {some_of(chunk.columns)}"
             )
         extra = [x for x in chunk.columns if x not in self.kinds_ and x != self.label_ and x not in self.ignore]
         if extra:
@@ -334,7 +321,7 @@ class TableEncoder:
             return chunk.columns[name].numbers(self._missing)
         except NotANumber as bad:
             raise InputError(
-                f"{chunk.where(bad.row)}, column {name!r}: {_short(bad.text)} is not a finite number, but the "
+                f"{chunk.where(bad.row)}, column {name!r}: {shortened(bad.text)} is not a finite number, but the "
                 "column is numeric; name the column in categorical=[...], or the text in missing=[...]"
             ) from None
 
@@ -354,7 +341,7 @@ class TableEncoder:
                 places.setdefault(values[codes[row]], len(places))
             self.classes_ = list(places)
         y = np.array([places.get(value, -1) for value in values], np.int64)[codes]
-        self._refuse(chunk, y < 0, f"the label is none of the classes {_some(self.classes_)}")
+        self._refuse(chunk, y < 0, f"the label is none of the classes {some_of(self.classes_)}")
         return y
 
     def _refuse(self, chunk: TableChunk, bad: np.ndarray, what: str) -> None:
@@ -362,194 +349,17 @@ class TableEncoder:
             raise InputError(f"{chunk.where(int(np.argmax(bad)))}, column {self.label_!r}: {what}")
 
 
-def _some(names: Iterable[str]) -> str:
-    shown = [_short(name) for name in islice(names, 11)]
+def some_of(names: Iterable[str]) -> str:
+    shown = [shortened(name) for name in islice(names, 11)]
     return ", ".join(shown[:10]) + (", ..." if len(shown) > 10 else "")
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:60] + "...")
-
-
-def read_csv_batches(
-    path: str | Path,
-    encoder: TableEncoder,
-    *,
-    delimiter: str = "auto",
-    header: str | bool = "auto",
-    chunk_rows: int | None = None,
-    start_row: int = 0,
-    labels: bool = True,
-) -> Iterator[CsrBatch]:
-    """Rows of a CSV or TSV file as batches; a one-hot encoder must be fitted before (`fit_csv`).
-
-    The batches together are the same whatever `chunk_rows`, the most rows of a batch. Rows before `start_row` are
-    skipped. Files are UTF-8, plain or .gz, .bz2, .xz, with quotes as in RFC 4180; blank lines are skipped.
-    `delimiter="auto"` looks at the name and the first lines. `header="auto"` takes the first row for names unless it
-    holds a number; without names, columns are c0, c1, ...
-    """
-    for chunk in csv_chunks(
-        path, encoder, delimiter=delimiter, header=header, chunk_rows=chunk_rows, start_row=start_row
-    ):
-        yield encoder.transform(chunk, labels)
-
-
-def fit_csv(paths: str | Path | Sequence[str | Path], encoder: TableEncoder, **options) -> TableEncoder:
-    """Fit an encoder to one file or several; options as for `read_csv_batches`."""
-    paths = [paths] if isinstance(paths, str | Path) else paths
-    return encoder.fit(chain.from_iterable(csv_chunks(path, encoder, **options) for path in paths))
-
-
-def csv_chunks(
-    path, encoder: TableEncoder, *, delimiter="auto", header="auto", chunk_rows: int | None = None, start_row: int = 0
-) -> Iterator[TableChunk]:
-    """The file's rows, a chunk at a time; the encoder learns the columns' kinds from the first of them."""
-    if header != "auto" and not isinstance(header, bool):
-        raise InputError(f'header={header!r} is not allowed; give "auto", True or False')
-    if start_row < 0 or (chunk_rows is not None and chunk_rows < 1):
-        raise InputError(f"start_row={start_row}, chunk_rows={chunk_rows} is not allowed; rows are 0 or more, chunks 1")
-    try:
-        file = _open_text(path)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    with file:
-        rows = _CsvRows(path, file, delimiter)
-        first = rows.first()
-        named = header is True or (header == "auto" and not any(map(is_number, first)))
-        names = first if named else [f"c{i}" for i in range(len(first))]
-        check_names(names, f"{path}, line {rows.line + 1}", "; give header=False if the file has no names")
-        if named:
-            rows.take(1)
-        head = rows.take(KIND_ROWS)
-        encoder.learn_kinds(rows.chunk(names, head))
-        rows.put_back(head)
-        size = chunk_rows or max(1, min(CHUNK_ROWS, CHUNK_CELLS // len(names)))
-        skip = start_row
-        while raw := rows.take(min(size, skip) if skip else size):
-            chunk = rows.chunk(names, raw)
-            if skip:
-                skip -= chunk.n_rows
-                encoder.see_classes(chunk)
-            elif chunk.n_rows:
-                yield chunk
-        if skip:
-            raise InputError(f"{path} has {start_row - skip} rows; start_row={start_row} is beyond them")
 
 
 def check_names(names: Sequence[str], where: str, hint: str = "") -> None:
     """Refuse a table with two columns of one name."""
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
-        raise InputError(f"{where}: the column name {_short(twice[0])} occurs twice{hint}")
-
-
-def _open_text(path: str | Path):
-    opener = _OPENERS.get(Path(path).suffix.lower(), open)
-    # Bad bytes become lone surrogates here, and an error with its line number in _lines.
-    return opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
-
-
-def _check_utf8(text: str, where: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{where}: there are bytes that are not UTF-8") from None
-
-
-class _CsvRows:
-    """Records of a CSV file, blank ones too, and the lines on which they stand."""
-
-    def __init__(self, path, file, delimiter: str):
-        self._path, self._ahead, self.line = path, [], 0  # records put back; the line before the next record
-        self._n_characters = 0
-        lines, first = self._lines(file), []
-        while len(first) < 20 and self._n_characters < 1 << 20 and (line := next(lines, None)):
-            first.append(line)
-        if delimiter == "auto":
-            delimiter = _find_delimiter(path, first)
-        if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"':
-            raise InputError(f'delimiter={delimiter!r} is not allowed; give "auto" or one character')
-        self._reader = csv.reader(chain(first, lines), delimiter=delimiter, strict=True)
-
-    def _lines(self, file) -> Iterator[str]:
-        number = 0
-        try:
-            while line := file.readline(MAX_LINE):
-                number += 1
-                self._n_characters += len(line)
-                if "\0" in line:
-                    raise InputError(f"{self._path}, line {number}: there is a NUL byte; tables are text in UTF-8")
-                if not line.isascii():
-                    _check_utf8(line, f"{self._path}, line {number}")
-                if len(line) == MAX_LINE:
-                    raise InputError(f"{self._path}, line {number}: the line is longer than {MAX_LINE} characters")
-                yield line
-        except _DAMAGE as error:
-            what = error or type(error).__name__
-            raise InputError(f"{self._path} cannot be read past line {number}: {what}") from None
-
-    def first(self) -> list[str]:
-        """The first record that is not blank, left in place; blank ones before it are taken."""
-        while raw := self.take(1):
-            if raw[0]:
-                self.put_back(raw)
-                return raw[0]
-        raise InputError(f"{self._path} is empty; a table has a row of column names, or rows")
-
-    def take(self, n: int) -> list[list[str]]:
-        """The next records: n, or fewer if they are long, or none at the end."""
-        raw, self._ahead = self._ahead[:n], self._ahead[n:]
-        limit = self._n_characters + CHUNK_TEXT
-        try:
-            while len(raw) < n and self._n_characters < limit:
-                some = list(islice(self._reader, min(n - len(raw), 64)))
-                if not some:
-                    break
-                raw += some
-        except csv.Error as error:
-            raise InputError(f"{self._path}, line {self._reader.line_num}: {error}") from None
-        self._before, self.line = self.line, self._reader.line_num - sum(map(_n_lines, self._ahead))
-        return raw
-
-    def put_back(self, raw: list[list[str]]) -> None:
-        self._ahead = raw + self._ahead
-        self.line = self._before
-
-    def chunk(self, names: list[str], raw: list[list[str]]) -> TableChunk:
-        """The records just taken, as columns."""
-        before = self._before
-
-        def where(row: int) -> str:
-            starts = np.cumsum([before + 1] + [_n_lines(record) for record in raw])
-            full = [place for place, record in enumerate(raw) if record]
-            return f"{self._path}, line {starts[full[row]] if full else before + 1}"
-
-        rows = list(filter(None, raw))
-        if set(map(len, rows)) - {len(names)}:
-            row = next(i for i, record in enumerate(rows) if len(record) != len(names))
-            raise InputError(f"{where(row)}: there are {len(rows[row])} cells for {len(names)} columns")
-        columns = zip(*rows) if rows else [()] * len(names)
-        return TableChunk({name: TextColumn(cells) for name, cells in zip(names, columns)}, len(rows), where)
-
-
-def _n_lines(record: list[str]) -> int:
-    """Lines that a record takes: quoted cells may hold line ends, written in any of the three ways."""
-    return 1 + sum(cell.count("\n") + cell.count("\r") - cell.count("\r\n") for cell in record)
-
-
-def _find_delimiter(path, lines: list[str]) -> str:
-    """Tab for .tsv; else the candidate that cuts the first lines into most cells, equally many in each."""
-    if {".tsv", ".tab"} & {suffix.lower() for suffix in Path(path).suffixes}:
-        return "\t"
-    best, width = ",", 1
-    for delimiter in ",\t;|":
-        try:
-            records = list(filter(None, csv.reader(lines, delimiter=delimiter)))
-        except csv.Error:
-            continue
-        if len(records) > 1:
-            records.pop()  # it may go on beyond these lines
-        widths = set(map(len, records))
-        if len(widths) == 1 and max(widths) > width:
-            best, width = delimiter, max(widths)
-    return best
+        raise InputError(f"{where}: the column name {shortened(twice[0])} occurs twice{hint}")

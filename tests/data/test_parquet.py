@@ -7,10 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sketchnet.data import parquet
+from sketchnet.data import parquet, parquet_writing
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.parquet import MissingExtraError, fit_parquet, read_parquet_batches, write_parquet
-from sketchnet.data.tables import TableEncoder, fit_csv, read_csv_batches
+from sketchnet.data.csv_files import fit_csv, read_csv_batches
+from sketchnet.data.parquet import MissingExtraError, fit_parquet, read_parquet_batches
+from sketchnet.data.parquet_writing import write_parquet
+from sketchnet.data.tables import TableEncoder
 from sketchnet.errors import InputError, StorageError
 from tests.data.test_tables import joined, plain_hash, rows_of, same
 
@@ -79,7 +81,7 @@ def test_round_trip(batch, tmp_path):
 
 @pytest.mark.parametrize("chunk_rows", [1, 3, 100, None])
 def test_streams_and_row_groups(chunk_rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "_GROUP_ROWS", 7)
+    monkeypatch.setattr(parquet_writing, "_GROUP_ROWS", 7)
     lists = [list(range(i % 4)) for i in range(50)]
     whole = batch_of(lists, labels=np.arange(50))
     parts = [whole.rows(slice(a, min(a + 3, 50))) for a in range(0, 50, 3)]  # offsets do not begin at 0

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sketchnet.data import tables
+from sketchnet.data import csv_files, tables
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.tables import TableEncoder, csv_chunks, fit_csv, hash_features, read_csv_batches
+from sketchnet.data.csv_files import csv_chunks, fit_csv, read_csv_batches
+from sketchnet.data.tables import TableEncoder, hash_features
 from sketchnet.errors import InputError
 
 TABLE = """colour,size,weight,class
@@ -154,7 +155,7 @@ def test_csv_round_trip(table, delimiter, quoting, chunk_rows, hashed, bom, tmp_
 
 @pytest.mark.parametrize("n_columns", [None, 1000])
 def test_chunks_and_start_rows_do_not_matter(n_columns, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "KIND_ROWS", 7)
+    monkeypatch.setattr(csv_files, "KIND_ROWS", 7)
     rng = np.random.default_rng(0)
     lines = [f'{rng.choice(list("xyz"))},{"" if i < 5 else i % 4},"a{i % 5}\nb",k{i % 6}' for i in range(50)]
     path = write(tmp_path, "p,q,r,y\n\n" + "\n\n".join(lines))
@@ -177,7 +178,7 @@ def test_chunks_and_start_rows_do_not_matter(n_columns, tmp_path, monkeypatch):
 
 
 def test_long_rows_make_short_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "CHUNK_TEXT", 1000)
+    monkeypatch.setattr(csv_files, "CHUNK_TEXT", 1000)
     path = write(tmp_path, "a,b\n" + "x,1\n" * 3000)
     batches = list(read_csv_batches(path, TableEncoder(n_columns=9)))
     assert max(b.n_rows for b in batches) < 600  # 64 records of four characters at a time, and those looked at first
@@ -205,7 +206,7 @@ def test_compressed_files(suffix, module, tmp_path):
     path = write(tmp_path, packed, f"a.csv.{suffix}")
     assert same(joined(read_csv_batches(path, TableEncoder("class", n_columns=99))), plain)
     for damaged in (packed[:-9], b"no such thing", packed[:20] + bytes(20)):
-        with pytest.raises(InputError, match=r"a.csv.\w+ cannot be read past line \d"):
+        with pytest.raises(InputError, match=r"a.csv.\w+ (cannot be read past line \d|does not hold)"):
             list(read_csv_batches(write(tmp_path, damaged, f"a.csv.{suffix}"), TableEncoder(n_columns=99)))
 
 
@@ -314,7 +315,7 @@ def test_state_between_batches_resumes_a_stream(tmp_path):
 )
 @pytest.mark.parametrize("chunk_rows", [1, 4, 100])
 def test_errors_say_where(content, message, chunk_rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "KIND_ROWS", 5)
+    monkeypatch.setattr(csv_files, "KIND_ROWS", 5)
     path = write(tmp_path, content)
     with pytest.raises(InputError) as error:
         list(read_csv_batches(path, TableEncoder(n_columns=9), chunk_rows=chunk_rows))
@@ -384,14 +385,14 @@ def test_other_tables_than_the_first(tmp_path):
         list(read_csv_batches(write(tmp_path, "a\n1\n", "b.csv"), encoder))
     with pytest.raises(InputError, match=r"b.csv, line 2: column 'c' was not in the first table"):
         list(read_csv_batches(write(tmp_path, "a,b,c\n1,2,3\n", "b.csv"), encoder))
-    with pytest.raises(InputError, match="cannot read .*: No such file"):
+    with pytest.raises(InputError, match="there is no file"):
         list(read_csv_batches(tmp_path / "none.csv", encoder))
     with pytest.raises(InputError, match="no rows, so there is nothing to fit"):
         fit_csv(write(tmp_path, "a,b\n"), TableEncoder())
 
 
 def test_an_endless_line_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "MAX_LINE", 1000)
+    monkeypatch.setattr(csv_files, "MAX_LINE", 1000)
     with pytest.raises(InputError, match="line 2: the line is longer than 1000 characters"):
         list(csv_chunks(write(tmp_path, b"a,b\n" + b"1," * 10_000), TableEncoder(n_columns=9)))
 
