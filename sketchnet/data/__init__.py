@@ -20,7 +20,7 @@ _WHERE = {
     "make_synthetic": "synthetic",
     "open_shards": "shard_set",
     "read_svmlight": "svmlight",
-    "write_svmlight": "svmlight",
+    "write_svmlight": "svmlight_writing",
 }
 
 __all__ = list(_WHERE)

@@ -12,21 +12,19 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
-from sketchnet.data.compression import Block, atomic_writing, line_blocks
-from sketchnet.data.csr import CsrBatch, real_values
+from sketchnet.data.compression import Block, line_blocks
+from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.kernels.cpu import svmlight as kernels
+from sketchnet.kernels.cpu.numbers import PADDING
 from sketchnet.kernels.cpu.threads import over_range
 
 _CHUNK = 16 << 20
 _MAX_ID = 2**63 - 1
-_WRITTEN = 1 << 16  # entries turned to text at a time
 _FOREVER = 2**62
 _NONE = np.empty(0, np.int64)
 # Doubles from here on become infinite: for float32 that is halfway to the number that would follow the largest.
@@ -57,7 +55,7 @@ def read_svmlight(
     rows, parser = _Rows(dtype), _Parser(n_columns, base, labels, on_error)
     for path in paths:
         parser.path, parser.line = path, 1
-        for block in line_blocks(path, _CHUNK, padding=kernels.PADDING):
+        for block in line_blocks(path, _CHUNK, padding=PADDING):
             # How much of the same is still to come; nobody knows for packed files.
             further = (os.path.getsize(path) - block.end) / block.size
             parser.parse(block, rows, further if further >= 0 else None)
@@ -103,12 +101,12 @@ class SvmlightReader:
     def __iter__(self) -> Iterator[CsrBatch]:
         parser = self._new_parser()
         if self.offset > 0:  # wherever reading begins, the file's first chunk decides
-            with closing(line_blocks(self.path, self.chunk_bytes, padding=kernels.PADDING)) as head:
+            with closing(line_blocks(self.path, self.chunk_bytes, padding=PADDING)) as head:
                 for block in head:
                     self._decide(parser, block)
                     break
             parser.line, parser.skipped, parser.decided = self.line, self.skipped, True
-        for block in line_blocks(self.path, self.chunk_bytes, self.offset, kernels.PADDING):
+        for block in line_blocks(self.path, self.chunk_bytes, self.offset, PADDING):
             if parser.decided:
                 rows = _Rows(self._dtype)
                 parser.parse(block, rows)
@@ -355,70 +353,3 @@ class _Rows:
             self.label_indptr[: n_rows + 1] if parser.labels == "multi" else None,
             self.groups[:n_rows] if parser.groups == kernels.GROUPS_ALL else None,
         )
-
-
-def write_svmlight(
-    path: str | os.PathLike, X, labels: np.ndarray | None = None, *, base: int = 1, comment: str | None = None
-) -> None:
-    """Write a CsrBatch or a scipy sparse matrix so that reading it gives the same bits, given the same dtype.
-
-    Labels are those given, one a row, else the batch's, else 0. The file appears whole or not at all, packed if its
-    name ends in .gz, .bz2, .xz or .zst. The comment comes first. A row without labels and entries cannot be written.
-    """
-    _check("base", base, (0, 1))
-    if not isinstance(X, CsrBatch):
-        X = sparse.csr_array(X)
-        X = CsrBatch(X.indptr, X.indices, X.data, X.shape[1])
-    if labels is not None:
-        X = replace(X, labels=np.asarray(labels), label_indptr=None)
-    elif X.labels is None:
-        X = replace(X, labels=np.zeros(X.n_rows))
-    for name, given in (
-        ("labels", len(X.labels if X.label_indptr is None else X.label_indptr[1:])),
-        ("query ids", X.n_rows if X.groups is None else len(X.groups)),
-    ):
-        if given != X.n_rows:
-            raise InputError(f"there are {X.n_rows} rows, but {given} have {name}")
-    with atomic_writing(path) as file:
-        for line in (comment or "").splitlines():
-            file.write(f"# {line}\n".encode())
-        step = max(1, _WRITTEN * X.n_rows // (X.n_rows + len(X.indices) + 1))
-        for start in range(0, X.n_rows, step):
-            file.write(_lines(X.rows(slice(start, min(X.n_rows, start + step))), start, base))
-
-
-def _lines(rows: CsrBatch, first: int, base: int) -> bytes:
-    """The rows as text. `first` is the number of the first one, for errors."""
-    if len(rows.indices) and not 0 <= rows.indices.min() <= rows.indices.max() <= min(rows.n_columns, 2**63 - base) - 1:
-        raise InputError(
-            f"rows {first} to {first + rows.n_rows - 1} have column ids from {rows.indices.min()} to "
-            f"{rows.indices.max()}; allowed are 0 to {min(rows.n_columns, 2**63 - base) - 1}"
-        )
-    ids = (rows.indices.astype(np.uint64) + np.uint64(base)).tolist()
-    entries = [f"{i}:{value}" for i, value in zip(ids, _decimals(rows.values))]
-    fields, several = _decimals(rows.labels), rows.label_indptr
-    ends = (rows.indptr - rows.indptr[0]).tolist()
-    label_ends = range(rows.n_rows + 1) if several is None else (several - several[0]).tolist()
-    lines = []
-    for r in range(rows.n_rows):
-        line = entries[ends[r] : ends[r + 1]]
-        if rows.groups is not None:
-            line.insert(0, f"qid:{rows.groups[r]}")
-        if label_ends[r] < label_ends[r + 1]:
-            line.insert(0, ",".join(map(str, fields[label_ends[r] : label_ends[r + 1]])))
-        if not line:
-            raise InputError(f"row {first + r} has neither labels nor entries; svmlight text cannot say that")
-        lines.append(" ".join(line) + "\n")
-    text = "".join(lines)
-    for after in " ,\n":  # whole numbers without a point
-        text = text.replace(f".0{after}", after)
-    return text.encode("ascii")
-
-
-def _decimals(numbers: np.ndarray) -> list[str] | list[float]:
-    """The shortest decimals that read back as the same bits: strings, or doubles, which Python prints so."""
-    given = real_values(np.asarray(numbers))
-    numbers = given if given.dtype.kind == "f" else given.astype(np.float64)
-    if not np.isfinite(numbers).all() or not np.array_equal(numbers.astype(given.dtype), given):
-        raise InputError("NaN, infinity and whole numbers beyond 2**53 cannot be written")
-    return numbers.tolist() if numbers.dtype == np.float64 else numbers.astype("U32").tolist()

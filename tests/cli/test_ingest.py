@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sketchnet.data import CsrBatch, Synthetic, open_shards
+from sketchnet.data import CsrBatch, Synthetic, open_shards, read_svmlight, write_svmlight
 from sketchnet.data.ngrams import NgramHasher
-from sketchnet.data.svmlight import read_svmlight, write_svmlight
 from tests.cli.test_project import sketchnet
 from tests.data.test_shards import batch, same
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
+from sketchnet.data import SvmlightReader, read_svmlight, write_svmlight
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.svmlight import SvmlightReader, read_svmlight, write_svmlight
 from sketchnet.errors import InputError, StorageError
 
 NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")

@@ -11,14 +11,12 @@ _SOURCES = [_PACKAGE / "random.py", *sorted(Path(__file__).parent.glob("*.py"))]
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 
 
-def kernel(function=None):
+def kernel(function):
     """Compile a kernel.
 
     The on-disk cache makes the second process start fast. `nogil` lets threads.py run pieces side by side. Division by
     zero follows IEEE, as in NumPy. No fast-math: reordered sums would make results depend on the slicing.
     """
-    if function is None:
-        return kernel
     compiled = njit(function, cache=True, nogil=True, error_model="numpy")
     # Numba takes a cached kernel for fresh while its own file is unchanged, though what it calls may have changed: an
     # old generator would go on drawing old matrices. So the stamp covers all sources that kernels are made of.
@@ -26,10 +24,8 @@ def kernel(function=None):
     return compiled
 
 
-def inlined(function=None):
+def inlined(function):
     """Compile a function that kernels call, into each of them."""
-    if function is None:
-        return inlined
     return njit(function, inline="always")
 
 

@@ -1,0 +1,83 @@
+"""Sparse rows to svmlight text that reads back bit for bit."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from sketchnet.data.compression import atomic_writing
+from sketchnet.data.csr import CsrBatch, real_values
+from sketchnet.errors import InputError
+
+_WRITTEN = 1 << 16  # entries turned to text at a time
+
+
+def write_svmlight(
+    path: str | os.PathLike, X, labels: np.ndarray | None = None, *, base: int = 1, comment: str | None = None
+) -> None:
+    """Write a CsrBatch or a scipy sparse matrix so that reading it gives the same bits, given the same dtype.
+
+    Labels are those given, one a row, else the batch's, else 0. The file appears whole or not at all, packed if its
+    name ends in .gz, .bz2, .xz or .zst. The comment comes first. A row without labels and entries cannot be written.
+    """
+    if base not in (0, 1):
+        raise InputError(f"base is {base!r}; allowed are 0, 1")
+    if not isinstance(X, CsrBatch):
+        X = sparse.csr_array(X)
+        X = CsrBatch(X.indptr, X.indices, X.data, X.shape[1])
+    if labels is not None:
+        X = replace(X, labels=np.asarray(labels), label_indptr=None)
+    elif X.labels is None:
+        X = replace(X, labels=np.zeros(X.n_rows))
+    for name, given in (
+        ("labels", len(X.labels if X.label_indptr is None else X.label_indptr[1:])),
+        ("query ids", X.n_rows if X.groups is None else len(X.groups)),
+    ):
+        if given != X.n_rows:
+            raise InputError(f"there are {X.n_rows} rows, but {given} have {name}")
+    with atomic_writing(path) as file:
+        for line in (comment or "").splitlines():
+            file.write(f"# {line}\n".encode())
+        step = max(1, _WRITTEN * X.n_rows // (X.n_rows + len(X.indices) + 1))
+        for start in range(0, X.n_rows, step):
+            file.write(_lines(X.rows(slice(start, min(X.n_rows, start + step))), start, base))
+
+
+def _lines(rows: CsrBatch, first: int, base: int) -> bytes:
+    """The rows as text. `first` is the number of the first one, for errors."""
+    if len(rows.indices) and not 0 <= rows.indices.min() <= rows.indices.max() <= min(rows.n_columns, 2**63 - base) - 1:
+        raise InputError(
+            f"rows {first} to {first + rows.n_rows - 1} have column ids from {rows.indices.min()} to "
+            f"{rows.indices.max()}; allowed are 0 to {min(rows.n_columns, 2**63 - base) - 1}"
+        )
+    ids = (rows.indices.astype(np.uint64) + np.uint64(base)).tolist()
+    entries = [f"{i}:{value}" for i, value in zip(ids, _decimals(rows.values))]
+    fields, several = _decimals(rows.labels), rows.label_indptr
+    ends = (rows.indptr - rows.indptr[0]).tolist()
+    label_ends = range(rows.n_rows + 1) if several is None else (several - several[0]).tolist()
+    lines = []
+    for r in range(rows.n_rows):
+        line = entries[ends[r] : ends[r + 1]]
+        if rows.groups is not None:
+            line.insert(0, f"qid:{rows.groups[r]}")
+        if label_ends[r] < label_ends[r + 1]:
+            line.insert(0, ",".join(map(str, fields[label_ends[r] : label_ends[r + 1]])))
+        if not line:
+            raise InputError(f"row {first + r} has neither labels nor entries; svmlight text cannot say that")
+        lines.append(" ".join(line) + "\n")
+    text = "".join(lines)
+    for after in " ,\n":  # whole numbers without a point
+        text = text.replace(f".0{after}", after)
+    return text.encode("ascii")
+
+
+def _decimals(numbers: np.ndarray) -> list[str] | list[float]:
+    """The shortest decimals that read back as the same bits: strings, or doubles, which Python prints so."""
+    given = real_values(np.asarray(numbers))
+    numbers = given if given.dtype.kind == "f" else given.astype(np.float64)
+    if not np.isfinite(numbers).all() or not np.array_equal(numbers.astype(given.dtype), given):
+        raise InputError("NaN, infinity and whole numbers beyond 2**53 cannot be written")
+    return numbers.tolist() if numbers.dtype == np.float64 else numbers.astype("U32").tolist()
