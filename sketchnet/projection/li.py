@@ -62,7 +62,7 @@ class LiOperator(SparseOperator):
     def plan(self, X: CsrBatch, budget: int) -> Plan:
         # A column takes its id and offset, and a 32-bit code for each of its non-zeros, twice while pieces are joined,
         # and as much again that the allocator keeps.
-        return plan_rows(X.indptr, self.d, self.k, 16 + 13 * (self._per_row + 1), budget)
+        return plan_rows(X.indptr, self.d, self.k, 16 + 18 * (self._per_row + 1), budget)
 
     def run(self, X, out, plan, kernels, done=0) -> Iterator[int]:
         p = None if plan.compact or done == len(plan.units) else self._rows(np.arange(self.d), kernels)

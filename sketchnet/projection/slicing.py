@@ -15,7 +15,7 @@ import numpy as np
 from sketchnet.errors import InputError
 from sketchnet.memory import format_memory
 
-_ENTRY_BYTES = 64  # the most that numbering the distinct columns of a slice takes, per stored entry
+_ENTRY_BYTES = 80  # the most that numbering the distinct columns of a slice takes, per stored entry
 _NARROW, _WIDE = 16, 128  # columns of a panel: one cache line at least; beyond 128, wider is not faster
 _CACHED = 64 * 2**20  # panels up to this size may be as wide as they like
 _UNIT_ENTRIES = 1 << 22  # rows are cut so that a unit takes a fraction of a second: progress shows, little is lost

@@ -85,8 +85,9 @@ class SRHTOperator(Operator):
         moved: dict[int, int] = {}
         chosen = np.empty(self.k, np.uint64)
         for j in range(self.k):
-            if j % 1024 == 0:
-                words = random.words(self.seed, random.STREAM_FREQUENCY, np.arange(j, j + 1024), 0).tolist()
+            if j % 1024 == 0:  # a piece at a time: Python's lists are large
+                ids = np.arange(j, min(self.k, j + 1024))
+                words = random.words(self.seed, random.STREAM_FREQUENCY, ids, 0).tolist()
             w0, w1, w2, w3 = words[j % 1024]
             other = j + ((w0 | w1 << 32 | w2 << 64 | w3 << 96) * (self.size - j) >> 128)
             chosen[j] = moved.get(other, other)
