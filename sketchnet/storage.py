@@ -20,17 +20,21 @@ except ImportError:  # Windows: two writers are not kept apart there
 def write_json(path: Path, content: dict) -> None:
     """Replace a small file at once, so that a reader sees the old content or the new."""
     new = path.with_name(path.name + ".new")
-    with open(new, "w") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)
+    try:
+        with open(new, "w") as file:
+            json.dump(content, file, sort_keys=True)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Keep other processes off an output; the system drops the lock when the process dies, however it dies."""
-    lock = path.with_name(path.name + ".lock")
+    lock = Path(os.path.abspath(path) + ".lock")
     file = _acquire(lock, path)
     try:
         yield

@@ -21,26 +21,34 @@ _FORMATS = {
     ".parquet": "table",
     ".npz": "npz",
 }
-_PACKED = (".gz", ".bz2", ".xz", ".zst")
 _ENTRY_BYTES = 80  # of a shard while it is put together, per non-zero, in the whole process
+_NGRAM_BYTES = 1024  # of a chunk of strings while it is hashed, per byte of text
 
 
 def ingest(
     paths: Annotated[list[Path], typer.Argument(metavar="INPUT... OUTPUT", help="Files, then a folder to write.")],
     format: Annotated[str, typer.Option(help="svmlight, text, table (CSV, TSV, Parquet) or npz.")] = "auto",
     text: Annotated[bool, typer.Option("--text", help="Raw strings, one a line: the same as --format text.")] = False,
-    columns: Annotated[int | None, typer.Option(help="Width; strings and tables are hashed to it.")] = None,
-    base: Annotated[str, typer.Option(help="svmlight: what the first column is called, 0, 1 or auto.")] = "auto",
-    skip_bad_lines: Annotated[bool, typer.Option(help="svmlight: leave malformed lines out, and count them.")] = False,
+    like: Annotated[
+        Path | None, typer.Option(help="A data set that this one must fit: its base, classes, hashes, categories.")
+    ] = None,
+    columns: Annotated[int | None, typer.Option(min=1, help="Width; strings and tables are hashed to it.")] = None,
+    base: Annotated[str | None, typer.Option(help="svmlight: what the first column is called, 0, 1 or auto.")] = None,
+    labels: Annotated[str | None, typer.Option(help="svmlight: labels a row, single, multi or auto.")] = None,
+    skip_bad_lines: Annotated[
+        bool | None, typer.Option("--skip-bad-lines", help="svmlight: leave malformed lines out, and count them.")
+    ] = None,
     label: Annotated[str | None, typer.Option(help="Table: name of the label column.")] = None,
-    text_column: Annotated[int | None, typer.Option(help="Text: which tab-separated field, from 1.")] = None,
-    label_column: Annotated[int | None, typer.Option(help="Text: the label is this field.")] = None,
+    text_column: Annotated[int | None, typer.Option(min=1, help="Text: which tab-separated field, from 1.")] = None,
+    label_column: Annotated[int | None, typer.Option(min=1, help="Text: the label is this field.")] = None,
     where: Annotated[str | None, typer.Option(metavar="FIELD=TEXT", help="Text: only lines with that field.")] = None,
-    analyzer: Annotated[str, typer.Option(help="Text: n-grams of char, word or byte.")] = "char",
-    ngrams: Annotated[str, typer.Option(help="Text: lengths of n-grams.")] = "1-6",
+    analyzer: Annotated[str | None, typer.Option(help="Text: n-grams of char (default), word or byte.")] = None,
+    ngrams: Annotated[str | None, typer.Option(help="Text: lengths of n-grams, 1-6 by default.")] = None,
     norm: Annotated[str | None, typer.Option(help="Text: scale rows to norm l1 or l2.")] = None,
+    binary: Annotated[bool | None, typer.Option("--binary", help="Text: ones instead of counts.")] = None,
+    lowercase: Annotated[bool | None, typer.Option("--lowercase", help="Text: in lower case.")] = None,
     seed: Annotated[int, typer.Option(help="Of the hash.")] = 0,
-    memory: Annotated[str, typer.Option(help="What may be used.")] = "400MB",
+    memory: Annotated[str, typer.Option(help="What may be used, the program itself aside.")] = "400MB",
     overwrite: Annotated[bool, typer.Option(help="Replace OUTPUT, or forget an unfinished run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -48,32 +56,60 @@ def ingest(
 
     Example: sketchnet ingest day0.svm.gz day1.svm.gz clicks
     Example: sketchnet ingest urls.tsv urls --text --text-column 4 --label-column 2 --where 1=train --norm l2
+    Example: sketchnet ingest urls.tsv test --text --text-column 4 --label-column 2 --where 1=test --like urls
     """
     from sketchnet.cli.progress import progress_rows
     from sketchnet.data.ingestion import SHARD_ENTRIES
     from sketchnet.data.ingestion import ingest as run
+    from sketchnet.data.sources import NpzSource
 
     if len(paths) < 2:
         raise InputError("ingest takes at least one INPUT and an OUTPUT folder")
     *inputs, output = paths
     kind = "text" if text else _kind(inputs, format)
+    given = {
+        "svmlight": {"--base": base, "--labels": labels, "--skip-bad-lines": skip_bad_lines},
+        "table": {"--label": label},
+        "text": {
+            "--text-column": text_column,
+            "--label-column": label_column,
+            "--where": where,
+            "--analyzer": analyzer,
+            "--ngrams": ngrams,
+            "--norm": norm,
+            "--binary": binary,
+            "--lowercase": lowercase,
+        },
+    }
+    for other, options in given.items():
+        stray = [name for name, value in options.items() if value is not None and other != kind]
+        if stray:
+            raise InputError(f"{stray[0]} is for {other}, but {inputs[0]} is read as {kind}")
     budget = parse_memory(memory)
     shard_entries = min(SHARD_ENTRIES, budget // 2 // _ENTRY_BYTES)
     if shard_entries < 1 << 16:
         raise InputError(f"--memory {memory} is too little; give at least {format_memory(_ENTRY_BYTES << 17)}")
-    chunk_bytes = min(16 << 20, budget // 32)
+    known = _description(like)
+    width = columns if columns is not None else known.get("columns")
     if kind == "svmlight":
-        source = _svmlight(inputs, base, skip_bad_lines, chunk_bytes)
+        source = _svmlight(inputs, base, labels, bool(skip_bad_lines), min(16 << 20, budget // 32), known)
     elif kind == "text":
-        source = _text(inputs, analyzer, ngrams, columns, norm, seed, text_column, label_column, where)
+        options = {
+            "analyzer": analyzer or "char",
+            "ngram_range": _range(ngrams or "1-6"),
+            "n_columns": columns or 2**24,
+            "counts": not binary,
+            "lowercase": bool(lowercase),
+            "norm": norm,
+            "seed": seed,
+        }
+        fields = {"text_column": text_column, "label_column": label_column, "where": _condition(where)}
+        source, width = _text(inputs, options, fields, max(1 << 14, budget // 2 // _NGRAM_BYTES), known), None
     elif kind == "table":
-        source = _table(inputs, label, columns, seed)
+        source, width = _table(inputs, label, columns, seed, known), None
     else:
-        from sketchnet.data.sources import NpzSource
-
-        source = NpzSource(inputs)
+        source = NpzSource(inputs, scratch=output.absolute().parent)
     start = time.perf_counter()
-    width = columns if kind in ("svmlight", "npz") else None
     job = {"n_columns": width, "shard_entries": shard_entries, "overwrite": overwrite}
     with progress_rows(f"reading {inputs[0].name}{' ...' if len(inputs) > 1 else ''}") as progress:
         made = run(source, output, **job, progress=progress)
@@ -90,6 +126,8 @@ def ingest(
 
 
 def _kind(inputs: list[Path], given: str) -> str:
+    from sketchnet.data.compression import SUFFIXES
+
     known = sorted({*_FORMATS.values(), "text"})
     if given != "auto":
         if given not in known:
@@ -97,46 +135,62 @@ def _kind(inputs: list[Path], given: str) -> str:
         return given
     kinds = set()
     for path in inputs:
-        suffixes = [suffix for suffix in path.suffixes if suffix not in _PACKED]
+        suffixes = [suffix for suffix in path.suffixes if suffix not in SUFFIXES]
         kinds.add(_FORMATS.get(suffixes[-1] if suffixes else ""))
     if len(kinds) != 1 or None in kinds:
         raise InputError(f"the names do not tell the format of {inputs[0]}; give --format {', '.join(known)}")
     return kinds.pop()
 
 
-def _svmlight(inputs, base: str, skip: bool, chunk_bytes: int):
+def _description(like: Path | None) -> dict:
+    """What an earlier data set knows."""
+    from sketchnet.data.shards import read_description
+
+    return {} if like is None else read_description(like / "dataset.json")
+
+
+def _svmlight(inputs, base: str | None, labels: str | None, skip: bool, chunk_bytes: int, known: dict):
     from sketchnet.data.sources import SvmlightSource
 
-    if base not in ("auto", "0", "1"):
+    if base not in (None, "auto", "0", "1"):
         raise InputError(f"--base {base} is not possible; it is auto, 0 or 1")
+    base = known.get("base", "auto") if base in (None, "auto") else int(base)
+    labels = labels or known.get("labels", "auto")
     on_error = "skip" if skip else "raise"
-    return SvmlightSource(
-        inputs, base=base if base == "auto" else int(base), on_error=on_error, chunk_bytes=chunk_bytes
-    )
+    return SvmlightSource(inputs, base=base, labels=labels, on_error=on_error, chunk_bytes=chunk_bytes)
 
 
-def _text(inputs, analyzer, ngrams, columns, norm, seed, text_column, label_column, where):
+def _text(inputs, options: dict, fields: dict, chunk_bytes: int, known: dict):
     from sketchnet.data.ngrams import NgramHasher
     from sketchnet.data.sources import TextSource
 
+    hasher = NgramHasher(**(known.get("hasher") or options)).fit()
+    learnt = {"classes": known["classes"]} if "classes" in known else {}
+    return TextSource(inputs, hasher, **fields, chunk_bytes=min(1 << 20, chunk_bytes), learnt=learnt)
+
+
+def _range(ngrams: str) -> list[int]:
     low, dash, high = ngrams.partition("-")
     if not low.isdigit() or not (high.isdigit() if dash else not high):
         raise InputError(f"--ngrams {ngrams} is not possible; write a length or a range, such as 3 or 1-6")
-    hasher = NgramHasher(analyzer, (int(low), int(high or low)), columns or 2**24, norm=norm, seed=seed).fit()
-    condition = None
-    if where is not None:
-        field, equals, value = where.partition("=")
-        if not equals or not field.isdigit() or field == "0":
-            raise InputError(f"--where {where} is not possible; write FIELD=TEXT, such as 1=train")
-        condition = [int(field), value]
-    for name, field in (("--text-column", text_column), ("--label-column", label_column)):
-        if field is not None and field < 1:
-            raise InputError(f"{name} {field} is not possible; fields are counted from 1")
-    return TextSource(inputs, hasher, text_column=text_column, label_column=label_column, where=condition)
+    return [int(low), int(high or low)]
 
 
-def _table(inputs, label: str | None, columns: int | None, seed: int):
+def _condition(where: str | None) -> list | None:
+    if where is None:
+        return None
+    field, equals, value = where.partition("=")
+    if not equals or not field.isdigit() or field == "0":
+        raise InputError(f"--where {where} is not possible; write FIELD=TEXT, such as 1=train")
+    return [int(field), value]
+
+
+def _table(inputs, label: str | None, columns: int | None, seed: int, known: dict):
     from sketchnet.data.sources import TableSource
     from sketchnet.data.tables import TableEncoder
 
-    return TableSource(inputs, TableEncoder(label, n_columns=columns, seed=seed))
+    if known.get("encoder"):
+        encoder = TableEncoder.from_dict(known["encoder"])
+    else:
+        encoder = TableEncoder(label, n_columns=columns, seed=seed)
+    return TableSource(inputs, encoder, label=label, n_columns=columns)

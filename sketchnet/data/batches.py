@@ -2,7 +2,7 @@
 
 An epoch's order: the rows are cut into blocks of consecutive rows, the blocks are shuffled, then the rows within each
 group of blocks. Blocks make disk reads sequential; a group mixes blocks from all over the data. The order is a function
-of the data's shape, `batch_size`, `seed` and `epoch` alone, whatever the number of workers.
+of the numbers of rows and non-zeros, `batch_size`, `seed` and `epoch` alone, whatever the number of workers.
 """
 
 from __future__ import annotations

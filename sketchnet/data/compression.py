@@ -93,7 +93,7 @@ class _Unpacked(io.RawIOBase):
     """A stream of unpacked bytes that closes the file below it."""
 
     def __init__(self, file, unpack: Callable[[io.IOBase], io.IOBase]):
-        self._file, self._stream = file, unpack(file)
+        self.file, self._stream = file, unpack(file)
 
     def readable(self) -> bool:
         return True
@@ -102,7 +102,7 @@ class _Unpacked(io.RawIOBase):
         return self._stream.readinto(target)
 
     def close(self) -> None:
-        self._file.close()
+        self.file.close()
         super().close()
 
 
@@ -151,13 +151,15 @@ _UNPACK = {
 class Block:
     """Whole lines in buffer[:size], the last with a newline, then at least the padding asked for, all newlines.
 
-    `end` is where the next block begins in the unpacked file. The buffer is used again for the block after the next.
+    `end` is where the next block begins in the unpacked file, `read` how much of the file itself has been read. The
+    buffer is used again for the block after the next.
     """
 
     buffer: np.ndarray
     size: int
     end: int
     last: bool
+    read: int
 
 
 def line_blocks(path: str | Path, n_bytes: int, offset: int = 0, padding: int = 32) -> Iterator[Block]:
@@ -206,7 +208,8 @@ def _line_blocks(path: Path, n_bytes: int, offset: int, padding: int) -> Iterato
             buffer[cut : cut + padding] = 10
             buffers[turn], turn = buffer, 1 - turn
             if cut:
-                yield Block(buffer, cut, offset, ended and len(tail) == 0)
+                raw = stream.file if isinstance(stream, _Unpacked) else stream
+                yield Block(buffer, cut, offset, ended and len(tail) == 0, raw.tell() if raw.seekable() else offset)
 
 
 def _at_least(buffer: np.ndarray, size: int) -> np.ndarray:

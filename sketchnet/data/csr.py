@@ -54,15 +54,24 @@ class CsrBatch:
         )
 
     def torch(self) -> dict:
-        """The arrays as torch tensors by name, sharing memory where torch can (it cannot with read-only maps)."""
+        """The arrays as torch tensors by name, offsets from zero on; entries share memory unless they are read-only."""
         import torch  # here, because sketchnet without networks does not need it
 
-        arrays = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "n_columns"}
-        return {
-            name: torch.from_numpy(array if array.flags.writeable else array.copy())
-            for name, array in arrays.items()
-            if array is not None
-        }
+        tensors = {}
+        for field in dataclasses.fields(self):
+            array = getattr(self, field.name)
+            if field.name == "n_columns" or array is None:
+                continue
+            if field.name.endswith("indptr"):
+                array = array - array[0]
+            array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+            tensors[field.name] = torch.from_numpy(array if array.flags.writeable else array.copy())
+        return tensors
+
+    def scipy(self) -> sparse.csr_array:
+        """The rows as a scipy matrix, entries without copying."""
+        offsets = self.indptr - self.indptr[0]
+        return sparse.csr_array((self.values, self.indices, offsets), shape=(self.n_rows, self.n_columns))
 
 
 def _part(indptr: np.ndarray, span: slice) -> tuple[np.ndarray, slice]:
@@ -82,7 +91,7 @@ def as_csr(X, n_columns: int) -> CsrBatch:
         X = CsrBatch(X.indptr, X.indices[:stored], X.data[:stored], X.shape[1])
     if X.n_columns != n_columns:
         raise InputError(f"X has {X.n_columns} columns, but the projection was made for {n_columns}")
-    X = dataclasses.replace(X, indptr=_ids(X.indptr), indices=_ids(X.indices), values=real_values(X.values))
+    X = dataclasses.replace(X, indptr=as_ids(X.indptr), indices=as_ids(X.indices), values=real_values(X.values))
     _check_offsets(X)
     entry = backend().first_bad_id(X.indices, n_columns)
     if entry >= 0:
@@ -134,7 +143,7 @@ def real_values(values: np.ndarray) -> np.ndarray:
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 
-def _ids(ids: np.ndarray) -> np.ndarray:
+def as_ids(ids: np.ndarray) -> np.ndarray:
     """Offsets or column ids as kernels take them: int32 or int64. Copies only if needed."""
     if ids.dtype.kind not in "iu":
         raise InputError(f"offsets and column ids must be integers, not {ids.dtype}")

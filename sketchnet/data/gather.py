@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 
 
@@ -15,8 +16,7 @@ def take_rows(batch: CsrBatch, rows: np.ndarray) -> CsrBatch:
     indptr, indices, values = backend().gather_rows(*batch.arrays, rows)
     labels, label_indptr = batch.labels, batch.label_indptr
     if label_indptr is not None:
-        several = np.arange(len(labels))
-        label_indptr, several, labels = backend().gather_rows(label_indptr, several, labels, rows)
+        label_indptr, labels, _ = backend().gather_rows(label_indptr, labels, labels, rows)
     elif labels is not None:
         labels = labels[rows]
     groups = None if batch.groups is None else batch.groups[rows]
@@ -24,9 +24,11 @@ def take_rows(batch: CsrBatch, rows: np.ndarray) -> CsrBatch:
 
 
 def concatenate(batches: list[CsrBatch], n_columns: int) -> CsrBatch:
-    """Batches below each other; a single one is passed on as it is."""
+    """Batches below each other; a single one is passed on as it is. They must have the same kind of labels."""
     if len(batches) == 1:
         return replace(batches[0], n_columns=n_columns)
+    if len({kind_of(batch) for batch in batches}) > 1:
+        raise InputError("some rows have labels, several labels or query ids where others have not")
     several = batches[0].label_indptr is not None
     return CsrBatch(
         _join_offsets([batch.indptr for batch in batches]),
@@ -37,6 +39,12 @@ def concatenate(batches: list[CsrBatch], n_columns: int) -> CsrBatch:
         _join_offsets([batch.label_indptr for batch in batches]) if several else None,
         _join([batch.groups for batch in batches]),
     )
+
+
+def kind_of(batch: CsrBatch) -> str:
+    """Which labels its rows have; only batches of one kind go together."""
+    labels = "no labels" if batch.labels is None else "one label" if batch.label_indptr is None else "several labels"
+    return labels + ("" if batch.groups is None else " and a query id")
 
 
 def _join(arrays: list) -> np.ndarray | None:

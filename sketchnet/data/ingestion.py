@@ -2,20 +2,23 @@
 
 A source gives chunks of rows and, with each, the position behind it. Every shard's manifest records the position behind
 its last row, so a run that was cut off goes on after its last whole shard, with the same chunks and so the same shards.
+While it runs, `ingest.json` in the folder says which job it is.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from sketchnet.data.csr import CsrBatch
-from sketchnet.data.gather import concatenate
-from sketchnet.data.shards import finish, read_description, read_manifest, shard_folders, write_shard
+from sketchnet.data.csr import CsrBatch, as_ids
+from sketchnet.data.gather import concatenate, kind_of
+from sketchnet.data.shards import finish, map_shard, read_description, read_manifest, shard_folders, write_shard
 from sketchnet.errors import InputError
 from sketchnet.storage import locked, write_json, writing
 
@@ -54,21 +57,29 @@ def ingest(
     each chunk.
     """
     output = Path(output)
-    job = {**source.job(), "columns": n_columns, "shard_entries": shard_entries}
+    try:
+        job = json.loads(json.dumps({**source.job(), "columns": n_columns, "shard_entries": shard_entries}))
+    except TypeError as error:
+        raise InputError(f"the options of an ingest must be plain numbers, texts and lists: {error}") from None
+    with writing(output):
+        output.absolute().parent.mkdir(parents=True, exist_ok=True)
     with locked(output):
         if not overwrite and _is_done(output, job):
             return read_description(output / "dataset.json")
-        state, number, rows = _begin(output, job, overwrite)
+        state, number, rows, kind = _begin(output, job, overwrite)
         buffer, entries = [], 0
         for batch, state in source.chunks(state):  # noqa: B020 (the state moves on with the chunks)
+            progress(source.done(state), rows + batch.n_rows)
+            if batch.n_rows == 0:
+                continue
+            kind = _checked_kind(kind, batch, rows)
             _check_width(batch, n_columns, rows)
-            buffer.append(batch)
-            entries += len(batch.indices)
-            rows += batch.n_rows
+            groups = None if batch.groups is None else as_ids(batch.groups)
+            buffer.append(replace(batch, indices=as_ids(batch.indices), groups=groups))
+            entries, rows = entries + len(batch.indices), rows + batch.n_rows
             if entries >= shard_entries or sum(b.n_rows for b in buffer) >= shard_entries:
                 _flush(output, number, buffer, n_columns, state)
                 buffer, entries, number = [], 0, number + 1
-            progress(source.done(state), rows)
         if buffer or number == 0:
             _flush(output, number, buffer, n_columns, state)
         finish(output, {"job": job, **source.description(state)})
@@ -77,34 +88,58 @@ def ingest(
 
 
 def _is_done(output: Path, job: dict) -> bool:
-    finished = output / "dataset.json"
-    return finished.exists() and read_description(finished).get("job") == job
+    if not (output / "dataset.json").exists() or (output / "ingest.json").exists():
+        return False
+    found = read_description(output / "dataset.json")
+    return found.get("job") == job and found.get("shards") == len(shard_folders(output))
 
 
-def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, int]:
-    """(state, number of the next shard, rows so far): from the beginning, or where an earlier run was cut off."""
-    record = output / "ingest.json"
-    if overwrite and ((output / "dataset.json").exists() or record.exists()):
-        shutil.rmtree(output)
-    if (output / "dataset.json").exists():
-        raise InputError(f"{output} is another data set; choose another name or ask to overwrite it")
-    if output.exists() and not record.exists() and any(output.iterdir()):
-        raise InputError(f"{output} has files that no ingest wrote; choose an empty or a new folder")
-    if record.exists():
-        found = read_description(record).get("job")
-        different = [key for key in job if not isinstance(found, dict) or found.get(key) != job[key]]
-        if different:
+def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, int, str | None]:
+    """(state, number of the next shard, rows so far, kind of labels): from the beginning, or after an earlier run."""
+    record, finished = output / "ingest.json", output / "dataset.json"
+    foreign = [path.name for path in output.glob("*") if not _is_ours(path)] if output.exists() else []
+    if foreign:
+        raise InputError(f"{output} has files that no ingest wrote ({foreign[0]}, ...); choose an empty or new folder")
+    found = read_description(record) if record.exists() else {}
+    clear = bool(found.get("clearing"))
+    if finished.exists() or (record.exists() and not clear):
+        # A finished data set beside a record of the same job was cut off while it was tidied up.
+        theirs = (found or read_description(finished)).get("job") or {}
+        different = [key for key in job if theirs.get(key) != job[key]]
+        if not overwrite and (different or not record.exists()):
+            key = (different or ["job"])[0]
             raise InputError(
-                f"{output} holds an unfinished run of another job: its {different[0]} is "
-                f"{(found or {}).get(different[0])}, this one's is {job[different[0]]}; ask to overwrite it"
+                f"{output} is another data set, or an unfinished one: its {key} is {theirs.get(key)}, this one's is "
+                f"{job.get(key)}; choose another name or ask to overwrite it"
             )
-    else:
-        with writing(output):
-            output.mkdir(parents=True, exist_ok=True)
-            write_json(record, {"format": 1, "job": job})
-    manifests = [read_manifest(path) for path in shard_folders(output)]
-    state = manifests[-1]["state"] if manifests else None
-    return state, len(manifests), sum(manifest["shape"][0] for manifest in manifests)
+        clear = overwrite and (bool(different) or not record.exists())
+    with writing(output):
+        output.mkdir(exist_ok=True)
+        if clear:  # said first: if this is cut off, the next run clears on
+            write_json(record, {"format": 1, "job": job, "clearing": True})
+            finished.unlink(missing_ok=True)
+            for path in output.glob("*shard-*"):
+                shutil.rmtree(path)
+        write_json(record, {"format": 1, "job": job})
+    folders = shard_folders(output)
+    manifests = [read_manifest(path) for path in folders]
+    rows = sum(manifest["shape"][0] for manifest in manifests)
+    kind = kind_of(map_shard(folders[0], verify=False)) if rows else None
+    return manifests[-1]["state"] if manifests else None, len(manifests), rows, kind
+
+
+def _is_ours(path: Path) -> bool:
+    if path.name in ("dataset.json", "ingest.json"):
+        read_description(path)  # an error if it is somebody else's
+        return True
+    return path.name.startswith(("shard-", ".shard-")) or path.name in ("dataset.json.new", "ingest.json.new")
+
+
+def _checked_kind(kind: str | None, batch: CsrBatch, rows_before: int) -> str:
+    found = kind_of(batch)
+    if kind is not None and found != kind:
+        raise InputError(f"rows from {rows_before} on have {found}, those before have {kind}; all must have the same")
+    return found
 
 
 def _check_width(batch: CsrBatch, n_columns: int | None, rows_before: int) -> None:

@@ -127,8 +127,8 @@ def _record_batches(path, file, names: list[str], chunk_rows: int | None, start_
     ends = np.cumsum([0] + [group.num_rows for group in groups], dtype=np.int64)
     first = int(np.searchsorted(ends[1:], start_row, side="right"))
     row = int(ends[first])
-    if first < len(groups):
-        for batch in file.iter_batches(size, row_groups=range(first, len(groups)), columns=names):
+    for group in range(first, len(groups)):  # batches begin anew in each, so that they end alike wherever one starts
+        for batch in file.iter_batches(size, row_groups=[group], columns=names):
             skipped = min(max(start_row - row, 0), batch.num_rows)
             if batch.num_rows > skipped:
                 yield row + skipped, batch.slice(skipped)

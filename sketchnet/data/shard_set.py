@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.gather import concatenate, take_rows
+from sketchnet.data.gather import concatenate, kind_of, take_rows
 from sketchnet.data.shards import map_shard, read_description, shard_folders
 from sketchnet.errors import InputError
 
@@ -21,8 +21,12 @@ def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
             raise InputError(f"there is no folder {folder}")
         description = read_description(folder / "dataset.json")
         paths = shard_folders(folder)
-        if len(paths) != description["shards"]:
-            raise InputError(f"{folder} has {len(paths)} shards; its dataset.json says {description['shards']}")
+        if len(paths) != description.get("shards"):
+            raise InputError(f"{folder} has {len(paths)} shards; its dataset.json says {description.get('shards')}")
+        for key in ("classes", "hasher", "encoder", "base"):
+            ours, theirs = description.get(key), descriptions[0].get(key) if descriptions else description.get(key)
+            if ours != theirs:
+                raise InputError(f"{folder} does not fit {folders[0]}: their {key} differ; ingest it --like the other")
         parts += [map_shard(path, verify) for path in paths]
         descriptions.append(description)
     if not descriptions:
@@ -39,8 +43,7 @@ class ShardSet:
         self.n_columns = max((description["columns"] for description in descriptions), default=0)
         self.starts = np.concatenate([[0], np.cumsum([part.n_rows for part in self.parts], dtype=np.int64)]).astype(int)
         self.n_rows = int(self.starts[-1])
-        kinds = {(part.labels is None, part.label_indptr is None, part.groups is None) for part in self.parts}
-        if len(kinds) > 1:
+        if len({kind_of(part) for part in self.parts}) > 1:
             raise InputError("the data sets do not fit together: some have labels or query ids that others lack")
 
     @property
@@ -62,11 +65,12 @@ class ShardSet:
                 return self.rows(slice(start, max(start, stop)))
             rows = np.arange(start, stop, step)
         rows = np.asarray(rows)
-        if rows.dtype == bool:
+        if rows.dtype == bool and rows.shape == (self.n_rows,):
             rows = np.flatnonzero(rows)
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-            raise InputError("rows are chosen by a slice or by a one-dimensional array of integers")
-        rows = np.where(rows < 0, rows + self.n_rows, rows).astype(np.int64)
+            raise InputError("rows are chosen by a slice, a mask of all rows or a one-dimensional array of integers")
+        rows = rows.astype(np.int64)
+        rows = np.where(rows < 0, rows + self.n_rows, rows)
         if rows.size and (rows.min() < 0 or rows.max() >= self.n_rows):
             raise InputError(f"row numbers must lie within the {self.n_rows} rows")
         owner = np.searchsorted(self.starts, rows, side="right") - 1

@@ -112,7 +112,9 @@ def map_shard(path: Path, verify: bool) -> CsrBatch:
     arrays: dict[str, np.ndarray] = {}
     for name, expected in manifest["files"].items():
         file = path / f"{name}.npy"
-        if verify and (not file.exists() or _checksum(file) != expected["crc32"]):
+        if not file.exists():
+            raise InputError(f"there is no {file}, which the manifest names")
+        if verify and _checksum(file) != expected["crc32"]:
             raise InputError(f"{file} is not what was written: its checksum differs from the manifest's")
         try:
             arrays[name] = np.load(file, mmap_mode="r" if expected["length"] else None, allow_pickle=False)
@@ -122,7 +124,14 @@ def map_shard(path: Path, verify: bool) -> CsrBatch:
             found = f"{arrays[name].shape} of {arrays[name].dtype.str}"
             raise InputError(f"{file} holds {found}, the manifest says ({expected['length']},) of {expected['dtype']}")
     n_rows, n_columns = manifest["shape"]
-    if len(arrays["indptr"]) != n_rows + 1 or len(arrays["indices"]) != len(arrays["values"]):
+    per_row = [name for name in ("labels", "groups") if name in arrays and f"{name[:-1]}_indptr" not in arrays]
+    fits = (
+        len(arrays["indptr"]) == n_rows + 1
+        and len(arrays["indices"]) == len(arrays["values"]) == int(arrays["indptr"][-1]) == manifest["entries"]
+        and all(len(arrays[name]) == n_rows for name in per_row)
+        and ("label_indptr" not in arrays or len(arrays["labels"]) == int(arrays["label_indptr"][-1]))
+    )
+    if not fits:
         raise InputError(f"{path}: the arrays do not fit each other")
     return CsrBatch(n_columns=n_columns, **arrays)
 

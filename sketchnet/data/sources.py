@@ -1,17 +1,22 @@
 """Sources that `ingest` reads: each names its job and gives chunks of rows with the position behind them.
 
-A state is {"file": number of the input file, ...}, so that several inputs are read one after the other.
+Several files are read one after the other: a state says in which file it is, where, and what was learnt so far.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from sketchnet.data.compression import line_blocks
 from sketchnet.data.csr import CsrBatch, as_csr
+from sketchnet.data.csv_files import fit_csv, read_csv_batches
+from sketchnet.data.parquet import fit_parquet, is_sparse, read_parquet_batches
 from sketchnet.data.synthetic import Synthetic
+from sketchnet.data.tables import TableEncoder, is_number
 from sketchnet.errors import InputError
 
 
@@ -24,7 +29,8 @@ class SyntheticSource:
 
     def job(self) -> dict:
         names = ("n", "d", "density", "significant", "seed")
-        return {"synthetic": {name: getattr(self._data, name) for name in names}, "part": self._part}
+        data = {name: getattr(self._data, name) for name in names}
+        return {"synthetic": data, "part": self._part, "rows_per_chunk": self._rows_per_chunk}
 
     def chunks(self, state: dict | None) -> Iterator[tuple[CsrBatch, dict]]:
         start = self._span.start if state is None else state["row"]
@@ -40,103 +46,114 @@ class SyntheticSource:
 
 
 class FileSource:
-    """What sources of files share: the files in order, each from its beginning or from where a state says."""
+    """What sources of files share: the files in order, each from its beginning or from where a state says.
 
-    def __init__(self, paths: Sequence[str | Path], **options):
-        self.paths, self.options = [Path(path) for path in paths], options
+    `learnt` is what an earlier data set taught (the base of its ids, its classes), so that this one fits it.
+    """
+
+    def __init__(self, paths: Sequence[str | Path], *, learnt: dict | None = None, **options):
+        self.paths, self.options, self.learnt = [Path(path) for path in paths], options, learnt or {}
         for path in self.paths:
             if not path.is_file():
                 raise InputError(f"there is no file {path}")
         self._sizes = [path.stat().st_size for path in self.paths]
+        self._inside = 0.0  # fraction of the file at hand that has been read
 
     def job(self) -> dict:
         files = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in self.paths]
-        return {"source": type(self).__name__, "files": files, **self.options}
+        return {"source": type(self).__name__, "files": files, "learnt": self.learnt, **self.options}
 
     def chunks(self, state: dict | None) -> Iterator[tuple[CsrBatch, dict]]:
-        first = 0 if state is None else state["file"]
-        for number in range(first, len(self.paths)):
-            # what a file has learnt (its base, its classes) holds for the next; its position does not
-            carried = {} if state is None else {key: state[key] for key in state.keys() - {"at"}}
+        for number in range(0 if state is None else state["file"], len(self.paths)):
+            # What was learnt from a file holds for the next one too; the position in it does not.
+            learnt = self.learnt if state is None else state["learnt"]
             at = state["at"] if state is not None and state["file"] == number else None
-            for batch, position, learnt in self._read(self.paths[number], at, carried):
-                state = {**carried, **learnt, "file": number, "at": position}
+            self._inside = 0.0
+            for batch, position, learnt in self._read(self.paths[number], at, learnt):  # noqa: B020 (it grows)
+                state = {"file": number, "at": position, "learnt": learnt}
                 yield batch, state
 
-    def _read(self, path: Path, at, carried: dict) -> Iterator[tuple[CsrBatch, object, dict]]:
-        """(rows, position behind them, what was learnt) of one file, from position `at` on."""
+    def _read(self, path: Path, at: list | None, learnt: dict) -> Iterator[tuple[CsrBatch, list, dict]]:
+        """(rows, position behind them, what was learnt so far) of one file, from position `at` on."""
         raise NotImplementedError
 
     def description(self, state: dict | None) -> dict:
-        return {}
+        return dict(self.learnt if state is None else state["learnt"])
 
     def done(self, state: dict) -> float | None:
-        """By bytes, where positions are bytes of a plain file; by files otherwise."""
-        before, all_bytes = sum(self._sizes[: state["file"]]), max(1, sum(self._sizes))
-        at = state["at"][0] if isinstance(state["at"], list) else 0
-        inside = at if at <= self._sizes[state["file"]] else 0
-        return (before + inside) / all_bytes if inside or len(self.paths) > 1 else None
+        """By bytes of the files as they lie on the disk."""
+        before = sum(self._sizes[: state["file"]])
+        return min(1.0, (before + self._inside * self._sizes[state["file"]]) / max(1, sum(self._sizes)))
 
 
 class SvmlightSource(FileSource):
-    """svmlight text. Options: base, dtype, on_error, chunk_bytes (see `SvmlightReader`)."""
+    """svmlight text. Options: base, labels, dtype, on_error, chunk_bytes (see `SvmlightReader`)."""
 
-    def _read(self, path, at, carried):
+    def _read(self, path, at, learnt):
         from sketchnet.data.svmlight import SvmlightReader
 
-        options = {**self.options, "base": carried.get("base", self.options.get("base", "auto"))}
-        reader = SvmlightReader(path, **options, start=tuple(at or (0, 1)))
-        skipped = carried.get("skipped", 0)
+        found = {key: learnt[key] for key in ("base", "labels") if key in learnt}
+        reader = SvmlightReader(path, **{**self.options, **found}, start=tuple(at or (0, 1)))
+        skipped = learnt.get("skipped_lines", 0)
         for batch in reader:
+            self._inside = reader.bytes_read / max(1, path.stat().st_size)
+            if reader.n_rows:  # lines without rows decide nothing
+                found = {"base": reader.base, "labels": reader.labels}
             width = int(batch.indices.max(initial=-1)) + 1  # of this chunk, so that it does not depend on earlier ones
-            batch = CsrBatch(*batch.arrays, width, batch.labels, batch.label_indptr, batch.groups)
-            yield batch, [reader.offset, reader.line], {"base": reader.base, "skipped": skipped + reader.skipped}
-
-    def description(self, state):
-        return {"skipped_lines": (state or {}).get("skipped", 0)}
+            position = [reader.offset, reader.line]
+            yield replace(batch, n_columns=width), position, {**found, "skipped_lines": skipped + reader.skipped}
 
 
 class NpzSource(FileSource):
-    """scipy .npz files. No options."""
+    """scipy .npz files; compressed ones unpack to a nameless file in the folder `scratch`."""
 
-    def _read(self, path, at, carried):
+    def __init__(self, paths, scratch: str | Path):
+        super().__init__(paths)
+        self._scratch = scratch
+
+    def _read(self, path, at, learnt):
         from sketchnet.data.npz import open_npz
 
-        X, _ = open_npz(path, path.absolute().parent)
+        X, _ = open_npz(path, self._scratch)
         X = as_csr(X, X.n_columns)
-        for start in range((at or [0])[0], X.n_rows, 1 << 14):
-            stop = min(X.n_rows, start + (1 << 14))
-            yield X.rows(slice(start, stop)), [stop], {}
+        row = (at or [0])[0]
+        while row < X.n_rows:
+            longest = int(np.searchsorted(X.indptr, X.indptr[row] + (1 << 20), side="right")) - 1
+            stop = min(max(longest, row + 1), row + (1 << 16), X.n_rows)
+            self._inside = stop / X.n_rows
+            yield X.rows(slice(row, stop)), [stop], learnt
+            row = stop
 
 
 class TextSource(FileSource):
     """Strings, one a line, hashed by a NgramHasher.
 
     With `text_column` lines are cut at tabs, and that field (counted from 1) is the string; `label_column` has labels,
-    and `where` = [column, text] keeps only the lines with that text there. Labels that are numbers in the first chunk
-    stay numbers; others are names of classes, numbered as they come.
+    and `where` = [column, text] keeps only the lines with that text there. If the first labels are numbers, all must
+    be; others are names of classes, numbered as they come.
     """
 
-    def __init__(self, paths, hasher, *, text_column=None, label_column=None, where=None, chunk_bytes=1 << 22):
-        super().__init__(paths, text_column=text_column, label_column=label_column, where=where)
+    def __init__(
+        self, paths, hasher, *, text_column=None, label_column=None, where=None, chunk_bytes=1 << 19, learnt=None
+    ):
         if text_column is None and (label_column is not None or where is not None):
             raise InputError("a label column or a condition needs a text column, in lines of tab-separated fields")
-        self._hasher, self._chunk_bytes = hasher, chunk_bytes
-        self.options |= {"hasher": hasher.get_params(), "chunk_bytes": chunk_bytes}
-        self.options["hasher"]["ngram_range"] = list(hasher.ngram_range)
+        params = hasher.get_params()
+        fields = {"text_column": text_column, "label_column": label_column, "where": where}
+        super().__init__(paths, learnt=learnt, hasher=params, chunk_bytes=chunk_bytes, **fields)
+        self._hasher = hasher
 
-    def _read(self, path, at, carried):
-        from sketchnet.data.compression import line_blocks
-
+    def _read(self, path, at, learnt):
         offset, line = at or (0, 1)
-        for block in line_blocks(path, self._chunk_bytes, offset):
+        for block in line_blocks(path, self.options["chunk_bytes"], offset):
+            self._inside = block.read / max(1, path.stat().st_size)
             lines = block.buffer[: block.size].tobytes().split(b"\n")[:-1]
             strings, labels = self._fields(path, line, lines)
             numbers = None
             if self.options["label_column"] is not None:
-                numbers, carried = _numbered(path, labels, carried)
+                numbers, learnt = _numbered(path, labels, learnt)
             offset, line = block.end, line + len(lines)
-            yield self._hasher.batch(strings, numbers), [offset, line], carried
+            yield self._hasher.batch(strings, numbers), [offset, line], learnt
 
     def _fields(self, path: Path, first_line: int, lines: list[bytes]) -> tuple[list, list]:
         text, label, where = (self.options[name] for name in ("text_column", "label_column", "where"))
@@ -159,74 +176,54 @@ class TextSource(FileSource):
         return strings, labels
 
     def description(self, state):
-        classes = (state or {}).get("classes")
-        return {"hasher": self.options["hasher"], **({"classes": classes} if classes else {})}
+        return {"hasher": {**self.options["hasher"]}, **super().description(state)}
 
 
-def _numbered(path: Path, labels: list[tuple[str, int]], carried: dict) -> tuple[np.ndarray, dict]:
+def _numbered(path: Path, labels: list[tuple[str, int]], learnt: dict) -> tuple[np.ndarray, dict]:
     """Labels as numbers, and what was learnt: whether they are numbers by themselves, or the classes so far."""
-    if labels and "classes" not in carried:
-        numeric = all(_is_number(text) for text, _ in labels)
-        carried = {**carried, "classes": None if numeric else []}
-    if carried.get("classes") is None:
+    if labels and "classes" not in learnt:
+        learnt = {**learnt, "classes": None if all(is_number(text) for text, _ in labels) else []}
+    if learnt.get("classes") is None:
         for text, line in labels:
-            if not _is_number(text):
+            if not is_number(text):
                 raise InputError(f"{path}:{line}: label {text!r} is not a number, as the labels before it are")
-        return np.array([float(text) for text, _ in labels]), carried
-    classes = {name: number for number, name in enumerate(carried["classes"])}
+        return np.array([float(text) for text, _ in labels]), learnt
+    classes = {name: number for number, name in enumerate(learnt["classes"])}
     numbers = np.array([classes.setdefault(text, len(classes)) for text, _ in labels], np.int64)
-    return numbers, {**carried, "classes": list(classes)}
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
+    return numbers, {**learnt, "classes": list(classes)}
 
 
 class TableSource(FileSource):
     """CSV, TSV or Parquet files, encoded by a TableEncoder; Parquet with list columns of ids needs none."""
 
-    def __init__(self, paths, encoder, *, chunk_rows: int = 1 << 13, **options):
-        super().__init__(paths, chunk_rows=chunk_rows, **options)
-        self._encoder = encoder
-        self.options["encoder"] = {k: v for k, v in encoder.to_dict().items() if not k.endswith("_")}
-        self._fitted = encoder.n_columns is not None
+    def __init__(self, paths, encoder: TableEncoder, *, label: str | None = None, n_columns: int | None = None):
+        super().__init__(paths, encoder=encoder.to_dict(), label=label, n_columns=n_columns)
 
-    def _read(self, path, at, carried):
-        from sketchnet.data.csv_files import read_csv_batches
-        from sketchnet.data.parquet import read_parquet_batches
-
-        is_parquet = path.suffix == ".parquet"
-        if not self._fitted and not (is_parquet and _has_ids(path)):
-            self._fit()
-        rows = (at or [0])[0]
-        how = {"chunk_rows": self.options["chunk_rows"], "start_row": rows}
-        read = read_parquet_batches if is_parquet else read_csv_batches
-        for batch in read(path, self._encoder, **how):
+    def _read(self, path, at, learnt):
+        encoder = TableEncoder.from_dict(learnt.get("encoder") or self.options["encoder"])
+        rows, options = (at or [0])[0], {"start_row": (at or [0])[0]}
+        if path.suffix == ".parquet" and is_sparse(path):
+            if self.options["label"] is not None:
+                options["label"] = self.options["label"]
+            batches = read_parquet_batches(path, n_columns=self.options["n_columns"], **options)
+            encoder = None
+        else:
+            if encoder.n_columns is None and encoder.categories_ is None:
+                self._fit(encoder)
+            read = read_parquet_batches if path.suffix == ".parquet" else read_csv_batches
+            batches = read(path, encoder, **options)
+        for batch in batches:
             rows += batch.n_rows
-            yield batch, [rows], {"classes": self._encoder.classes_ or None}
+            if encoder is not None:
+                learnt = {"encoder": encoder.to_dict(), "classes": encoder.classes_ or None}
+            yield batch, [rows], learnt
 
-    def _fit(self) -> None:
-        from sketchnet.data.csv_files import fit_csv
-        from sketchnet.data.parquet import fit_parquet
+    def done(self, state: dict) -> float | None:
+        """By whole files: nobody knows how many rows a table has."""
+        return super().done(state) if len(self.paths) > 1 else None
 
+    def _fit(self, encoder: TableEncoder) -> None:
         parquet = [path.suffix == ".parquet" for path in self.paths]
         if any(parquet) and not all(parquet):
             raise InputError("Parquet and text tables cannot be one-hot encoded together; give a number of columns")
-        (fit_parquet if all(parquet) else fit_csv)(self.paths, self._encoder)
-        self._fitted = True
-
-    def done(self, state: dict) -> float | None:
-        return sum(self._sizes[: state["file"]]) / max(1, sum(self._sizes)) if len(self.paths) > 1 else None
-
-    def description(self, state):
-        classes = (state or {}).get("classes")
-        return {"encoder": self._encoder.to_dict(), **({"classes": classes} if classes else {})}
-
-
-def _has_ids(path: Path) -> bool:
-    from sketchnet.data.parquet import is_sparse
-
-    return is_sparse(path)
+        (fit_parquet if all(parquet) else fit_csv)(self.paths, encoder)

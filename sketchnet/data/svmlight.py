@@ -73,7 +73,8 @@ class SvmlightReader:
 
     After each chunk, `offset` and `line` tell where the next begins, in bytes of the unpacked text and in lines from 1;
     a reader with `start=(offset, line)` goes on there. `skipped` counts the malformed lines left out since the start,
-    `n_rows` the rows given; `base`, `labels` and `n_columns` are what was found so far. Iterating again goes on, too.
+    `n_rows` the rows given, `bytes_read` what was read of the file as it lies on the disk; `base`, `labels` and
+    `n_columns` are what was found so far.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class SvmlightReader:
         self.path, self.chunk_bytes = Path(path), chunk_bytes
         self.base, self.labels, self.n_columns = base, labels, n_columns or 0
         self.offset, self.line = start
-        self.skipped = self.n_rows = 0
+        self.skipped = self.n_rows = self.bytes_read = 0
         self._asked, self._n_columns = (n_columns, base, labels, on_error), n_columns
         self._dtype = _Rows(dtype).values.dtype
         self._new_parser()  # checks the rest
@@ -116,6 +117,7 @@ class SvmlightReader:
                 self.n_columns = max(self.n_columns, rows.max_id + 1)
             self.base, self.labels = parser.base, parser.labels
             self.offset, self.line, self.skipped = block.end, parser.line, parser.skipped
+            self.bytes_read = block.read
             self.n_rows += rows.n_rows
             yield rows.batch(self.n_columns, parser)
 

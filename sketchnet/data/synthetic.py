@@ -33,6 +33,8 @@ class Synthetic:
                 f"n={n}, d={d}, density={density}, significant={significant} is not possible; "
                 "n and d must be positive, density in (0, 1], significant in [0, 1]"
             )
+        if not 0 <= seed < 2**64:
+            raise InputError(f"seed={seed} is not possible; a seed is from 0 to 2**64 - 1")
         self.n, self.d, self.density, self.significant, self.seed = n, d, density, significant, seed
         self.n_train = round(0.8 * n)
 

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from sketchnet.data import CsrBatch, Synthetic, open_shards, read_svmlight, write_svmlight
 from sketchnet.data.ngrams import NgramHasher
+from sketchnet.errors import InputError
 from tests.cli.test_project import sketchnet
 from tests.data.test_shards import batch, same
 
@@ -59,6 +60,19 @@ def test_tables(tmp_path):
         assert shards.labels.tolist() == [1, 0, 1]
 
 
+def test_a_test_set_like_the_training_set(tmp_path):
+    (tmp_path / "train.csv").write_text("colour,y\nred,b\nblue,a\ngreen,b\n")
+    (tmp_path / "test.csv").write_text("colour,y\nblue,b\ngreen,a\n")
+    for args in (["train.csv", "train", "--label", "y"], ["test.csv", "test", "--like", "train"]):
+        assert sketchnet("ingest", *args, cwd=tmp_path).returncode == 0
+    both = open_shards(tmp_path / "train", tmp_path / "test")
+    assert both.labels.tolist() == [1, 0, 1, 1, 0]
+    assert both[:].indices.tolist() == [2, 0, 1, 0, 1]
+    sketchnet("ingest", "test.csv", "alone", "--label", "y", cwd=tmp_path)
+    with pytest.raises(InputError, match="differ; ingest it --like"):
+        open_shards(tmp_path / "train", tmp_path / "alone")
+
+
 def test_npz(tmp_path):
     X = sparse.random_array((200, 10**6), density=1e-4, format="csr", rng=np.random.default_rng(0))
     sparse.save_npz(tmp_path / "x.npz", X)
@@ -76,6 +90,10 @@ def test_npz(tmp_path):
         (["a.svm", "out", "--format", "xml"], "--format xml is not possible"),
         (["a.svm", "out", "--base", "2"], "--base 2 is not possible"),
         (["a.svm", "out", "--memory", "1MB"], "--memory 1MB is too little"),
+        (["a.svm", "out", "--norm", "l2"], "--norm is for text, but a.svm is read as svmlight"),
+        (["a.svm", "out", "--columns", "0"], "0 is not in the range"),
+        (["a.svm", "."], "has files that no ingest wrote"),
+        (["a.svm", "out", "--like", "nothing"], "there is no nothing/dataset.json"),
         (["a.svm", "out", "--text", "--ngrams", "1-"], "--ngrams 1- is not possible"),
         (["a.svm", "out", "--text", "--where", "x"], "--where x is not possible"),
         (["a.svm", "out", "--text", "--text-column", "9"], "there are 1 fields, but field 9 is asked for"),

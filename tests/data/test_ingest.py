@@ -100,7 +100,7 @@ def test_another_jobs_unfinished_run_is_kept(tmp_path):
         ingest(source(), tmp_path / "x", shard_entries=1500, progress=progress)
     before = contents(tmp_path / "x")
     other = SyntheticSource(Synthetic(n=2000, d=500, density=0.02, seed=4), "train", 50)
-    with pytest.raises(InputError, match="unfinished run of another job: its synthetic is"):
+    with pytest.raises(InputError, match="is another data set, or an unfinished one: its synthetic is"):
         ingest(other, tmp_path / "x", shard_entries=1500)
     assert contents(tmp_path / "x") == before
 

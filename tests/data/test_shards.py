@@ -35,6 +35,8 @@ def same(a, b):
         assert x is None or np.array_equal(x, y), name
     assert np.array_equal(a.indices, b.indices)
     assert np.array_equal(a.indptr - a.indptr[0], b.indptr - b.indptr[0])
+    assert (a.label_indptr is None) == (b.label_indptr is None)
+    assert a.n_columns == b.n_columns
     assert a.label_indptr is None or np.array_equal(
         a.label_indptr - a.label_indptr[0], b.label_indptr - b.label_indptr[0]
     )
@@ -87,7 +89,8 @@ def test_several_folders_are_one(tmp_path):
 
 def test_rows_out_of_range(tmp_path):
     shards = open_shards(write(tmp_path / "x", [batch(30)]))
-    for bad in ([30], [-31], [0.5], [[1]]):
+    assert shards[np.array([29], np.uint8)].n_rows == shards[np.array([-1], np.int8)].n_rows == 1
+    for bad in ([30], [-31], [0.5], [[1]], [True, False, True]):
         with pytest.raises(InputError, match="row"):
             shards[bad]
 
@@ -107,7 +110,7 @@ def edit(path, **change):
     ("damage", "message"),
     [
         (damage_values, "shard-00001/values.npy is not what was written: its checksum differs"),
-        (lambda f: (f / "shard-00000" / "labels.npy").unlink(), "labels.npy is not what was written"),
+        (lambda f: (f / "shard-00000" / "labels.npy").unlink(), "there is no .*labels.npy"),
         (lambda f: (f / "dataset.json").unlink(), "is not a data set, or its ingest is unfinished"),
         (lambda f: (f / "dataset.json").write_text("{"), "dataset.json is damaged"),
         (lambda f: edit(f / "dataset.json", format=2), "has format version 2; this sketchnet reads version 1"),
@@ -143,6 +146,33 @@ def test_no_folder(tmp_path):
         open_shards(tmp_path / "x")
     with pytest.raises(InputError, match="at least one folder"):
         open_shards()
+
+
+@pytest.mark.parametrize("key", ["classes", "hasher", "encoder", "base"])
+def test_data_sets_that_mean_different_things_are_not_joined(key, tmp_path):
+    for name in ("a", "b"):
+        write_shard(tmp_path / name, 0, batch(5), {})
+        finish(tmp_path / name, {key: name})
+    with pytest.raises(InputError, match=f"b does not fit .*a: their {key} differ"):
+        open_shards(tmp_path / "a", tmp_path / "b")
+
+
+def test_batches_of_different_kinds_are_not_joined():
+    for other in ("multi", None):
+        with pytest.raises(InputError, match="some rows have labels, several labels or query ids"):
+            concatenate([batch(5), batch(5, labels=other)], 1000)
+
+
+@pytest.mark.parametrize("labels", ["single", "multi"])
+def test_slices_convert_with_offsets_from_zero(labels):
+    torch = pytest.importorskip("torch")
+    part = batch(50, labels=labels).rows(slice(20, 40))
+    tensors = part.torch()
+    assert tensors["indptr"][0] == 0
+    arrays = (tensors[name] for name in ("indptr", "indices", "values"))
+    dense = torch.sparse_csr_tensor(*arrays, (20, 1000), check_invariants=True).to_dense()
+    assert np.allclose(dense.numpy(), part.scipy().toarray())
+    assert labels == "single" or tensors["label_indptr"][0] == 0
 
 
 def test_torch_shares_memory(tmp_path):

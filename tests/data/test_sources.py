@@ -1,0 +1,198 @@
+"""Every kind of source: resumed after any chunk it gives the same files, in bounded memory."""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sketchnet.data import TableEncoder, ingest, open_shards, write_svmlight
+from sketchnet.data.ngrams import NgramHasher
+from sketchnet.data.parquet_writing import write_parquet
+from sketchnet.data.sources import NpzSource, SvmlightSource, TableSource, TextSource
+from sketchnet.errors import InputError
+from tests.data.test_ingest import Interrupted, contents
+from tests.data.test_shards import batch
+
+
+def svmlight(folder):
+    for i, name in enumerate(("a.svm", "b.svm.gz")):
+        write_svmlight(folder / name, batch(400, i, labels="multi"))
+    return lambda: SvmlightSource([folder / "a.svm", folder / "b.svm.gz"], chunk_bytes=2000, labels="multi")
+
+
+def text(folder):
+    for i, name in enumerate(("a.tsv", "b.tsv")):
+        rows = [f"{'zyx'[(j + i) % 3]}\tstring {j} ä" if j > 30 or i else f"-\t{j}" for j in range(200)]
+        (folder / name).write_text("\n".join(rows))
+    fields = {"text_column": 2, "label_column": 1}
+    hasher = NgramHasher("char", (1, 2), 1000)
+    return lambda: TextSource([folder / "a.tsv", folder / "b.tsv"], hasher, **fields, chunk_bytes=300)
+
+
+def table(folder, n_columns):
+    for i, name in enumerate(("a.csv", "b.csv")):
+        rows = [f"{'pqr'[(j * (i + 2)) % 3]},{j if i else 'word'},{'xyz'[(j + i) % 3]}" for j in range(60)]
+        (folder / name).write_text("colour,size,y\n" + "\n".join(rows))
+    files = [folder / "a.csv", folder / "b.csv"]
+
+    return lambda: TableSource(files, TableEncoder("y", n_columns=n_columns))
+
+
+def parquet(folder):
+    pytest.importorskip("pyarrow")
+    for i, name in enumerate(("a.parquet", "b.parquet")):
+        write_parquet(folder / name, [batch(50, i), batch(30, i + 5)])
+    return lambda: TableSource([folder / "a.parquet", folder / "b.parquet"], TableEncoder())
+
+
+def npz(folder):
+    sparse.save_npz(folder / "x.npz", batch(500).scipy())
+    return lambda: NpzSource([folder / "x.npz"], folder)
+
+
+SOURCES = {
+    "svmlight": svmlight,
+    "text": text,
+    "hashed": lambda folder: table(folder, 1000),
+    "one-hot": lambda folder: table(folder, None),
+    "parquet": parquet,
+    "npz": npz,
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_resumed_after_any_chunk_gives_the_same_files(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr("sketchnet.data.csv_files.CHUNK_ROWS", 7)
+    monkeypatch.setattr("sketchnet.data.parquet._CHUNK_ROWS", 9)
+    make = SOURCES[kind](tmp_path)
+    told = ingest(make(), tmp_path / "whole", shard_entries=100)
+    seen = []
+    out = tmp_path / "resumed"
+    ingest(make(), out, shard_entries=100, progress=lambda fraction, rows: seen.append((fraction, rows)))
+    assert all(f is None or 0 <= f <= 1 for f, _ in seen)
+    assert seen[-1][1] == told["rows"]
+    assert kind not in ("svmlight", "text", "npz") or seen[-1][0] == 1.0
+    for stop in {rows for _, rows in seen[:: max(1, len(seen) // 12)]}:
+
+        def progress(fraction, rows, stop=stop):
+            if rows == stop:
+                raise Interrupted
+
+        out = tmp_path / f"resumed-{stop}"
+        with pytest.raises(Interrupted):
+            ingest(make(), out, shard_entries=100, progress=progress)
+        ingest(make(), out, shard_entries=100)
+        assert contents(out) == contents(tmp_path / "whole")
+    assert open_shards(tmp_path / "whole").n_rows == told["rows"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("1 2:1\n", "1,2 3:1\n", "b.svm:1:"),
+        ("1,3 2:1\n", "1 3:1\n", None),
+        ("1 2:1\n", "1 qid:5 3:1\n", "rows from 1 on have one label and a query id, those before have one label"),
+        ("# nothing\n", "1 qid:5 3:1\n", None),
+        ("1 2:1\n", "1 0:1\n", "b.svm:1:"),
+        ("# nothing\n", "1 0:1\n", None),
+    ],
+)
+def test_files_that_do_not_fit_each_other(first, second, message, tmp_path):
+    (tmp_path / "a.svm").write_text(first)
+    (tmp_path / "b.svm").write_text(second)
+    source = SvmlightSource([tmp_path / "a.svm", tmp_path / "b.svm"])
+    if message is None:
+        assert ingest(source, tmp_path / "x")["rows"] == (first + second).count("\n") - first.count("#")
+    else:
+        with pytest.raises(InputError, match=message):
+            ingest(source, tmp_path / "x")
+
+
+def test_large_ids_of_mixed_types_are_kept(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    ids = [2**62 + 1, 2**62 + 3]
+    for i, dtype in enumerate((pa.int64(), pa.uint64())):
+        pq.write_table(pa.table({"indices": pa.array([[ids[i]]], pa.list_(dtype))}), tmp_path / f"{i}.parquet")
+    ingest(TableSource([tmp_path / "0.parquet", tmp_path / "1.parquet"], TableEncoder()), tmp_path / "x")
+    assert open_shards(tmp_path / "x")[:].indices.tolist() == ids
+
+
+def test_somebody_elses_folder_is_left_alone(tmp_path):
+    make = npz(tmp_path)
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "dataset.json").write_text('{"my": 1}')
+    (folder / "thesis.tex").write_text("precious")
+    for overwrite in (False, True):
+        with pytest.raises(InputError):
+            ingest(make(), folder, overwrite=overwrite)
+    assert (folder / "thesis.tex").read_text() == "precious"
+
+
+@pytest.mark.parametrize("left", ["clearing", "no shards", "ingest.json.new", "tidying"])
+def test_an_overwrite_or_start_that_was_cut_off_is_no_dead_end(left, tmp_path):
+    make = npz(tmp_path)
+    out = tmp_path / "x"
+    ingest(make(), out, shard_entries=500)
+    whole = contents(out)
+    job = json.loads((out / "dataset.json").read_text())["job"]
+    if left == "clearing":
+        (out / "ingest.json").write_text(json.dumps({"format": 1, "job": job, "clearing": True}))
+    elif left == "no shards":
+        subprocess.run(["rm", "-r", *map(str, out.glob("shard-*"))], check=True)
+    elif left == "ingest.json.new":
+        subprocess.run(["rm", "-r", *map(str, out.glob("*"))], check=True)
+        (out / "ingest.json.new").write_text('{"form')
+    else:
+        (out / "ingest.json").write_text(json.dumps({"format": 1, "job": job}))
+    ingest(make(), out, shard_entries=500, overwrite=left == "no shards")
+    (out / "ingest.json.new").unlink(missing_ok=True)
+    assert contents(out) == whole
+
+
+def test_options_must_be_plain(tmp_path):
+    (tmp_path / "a.svm").write_text("1 2:1\n")
+    with pytest.raises(InputError, match="must be plain numbers, texts and lists"):
+        ingest(SvmlightSource([tmp_path / "a.svm"], dtype=np.float64), tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+MEASURE = """
+import sys
+from sketchnet.cli import app
+from sketchnet.memory import PeakMemory
+warm, *args = sys.argv[1:]
+app(["ingest", warm, warm + ".out", *args[2:]], standalone_mode=False)  # loads and compiles
+with PeakMemory() as used:
+    app(["ingest", *args], standalone_mode=False)
+print(used.peak)
+"""
+
+
+@pytest.mark.parametrize("kind", ["svmlight", "gz", "text", "table", "npz"])
+def test_memory_stays_inside_the_budget(kind, tmp_path):
+    """30 MB of input in a fresh process with --memory 60MB."""
+    name = {"svmlight": "x.svm", "gz": "x.svm.gz", "text": "x.txt", "table": "x.csv", "npz": "x.npz"}[kind]
+    for folder, size in (("small", 1), ("large", 100)):
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / name
+        if kind in ("svmlight", "gz"):
+            line = " ".join(f"{7 * i}:{i}.5" for i in range(1, 200)) + "\n"
+            content = ("1 " + line).encode() * (250 * size)
+            path.write_bytes(gzip.compress(content, 1) if kind == "gz" else content)
+        elif kind == "text":
+            path.write_text("".join(f"some/{i}/address/of/a/page-{i * 7919 % 10007}\n" for i in range(1000 * size)))
+        elif kind == "table":
+            path.write_text("a,b,c,d\n" + "".join(f"w{i % 99},{i},v{i % 7},{i / 3}\n" for i in range(3000 * size)))
+        else:
+            sparse.save_npz(path, batch(8000 * size).scipy(), compressed=False)
+    options = {"text": ["--text"], "table": ["--columns", "1000000"]}.get(kind, [])
+    paths = [str(tmp_path / "small" / name), str(tmp_path / "large" / name), str(tmp_path / "out")]
+    command = [sys.executable, "-c", MEASURE, *paths, *options, "--memory", "60MB"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) < 60e6
