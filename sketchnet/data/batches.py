@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import islice
 
 import numpy as np
@@ -44,9 +45,10 @@ def iterate_batches(
         prepared = (_prepare(data, *group) for group in groups)
     else:
         prepared = _ahead(data, groups, workers)
-    for group in prepared:
-        for start in range(0, group.n_rows, batch_size):
-            yield group.rows(slice(start, min(start + batch_size, group.n_rows)))
+    with closing(prepared):  # stops the workers when the consumer stops early
+        for group in prepared:
+            for start in range(0, group.n_rows, batch_size):
+                yield group.rows(slice(start, min(start + batch_size, group.n_rows)))
 
 
 def _groups(data, batch_size: int, shuffle: bool, seed: int, epoch: int) -> Iterator[tuple]:
