@@ -54,9 +54,12 @@ def ingest(
 ) -> None:
     """Turn files into a data set on disk. Run it again after an interruption: it goes on where it stopped.
 
-    Example: sketchnet ingest day0.svm.gz day1.svm.gz clicks
-    Example: sketchnet ingest urls.tsv urls --text --text-column 4 --label-column 2 --where 1=train --norm l2
-    Example: sketchnet ingest urls.tsv test --text --text-column 4 --label-column 2 --where 1=test --like urls
+    \b
+    Examples:
+      sketchnet ingest day0.svm.gz day1.svm.gz clicks
+      sketchnet ingest urls.tsv urls --text --text-column 4 --label-column 2
+      sketchnet ingest train.csv train --label income
+      sketchnet ingest test.csv test --like train
     """
     from sketchnet.cli.progress import progress_rows
     from sketchnet.data.ingestion import SHARD_ENTRIES
