@@ -12,11 +12,8 @@ column is floor(h * n_columns / 2**64). It rises with h: sorting hashes sorts co
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from sketchnet.kernels.cpu.compile import inlined, kernel
+from sketchnet.kernels.cpu.compile import high_product, inlined, kernel
 from sketchnet.kernels.cpu.draw import hash64
 from sketchnet.kernels.cpu.threads import over_rows
 
@@ -30,18 +27,6 @@ NO_NORM, L1, L2 = 0, 1, 2
 
 _FEW = 32  # as many hashes are sorted by insertion
 _MOST_BUCKETS = 15  # binary logarithm; the counters then fit the second-level cache
-
-
-@intrinsic
-def high_product(typing_context, a, b):
-    """floor(a * b / 2**64) of unsigned 64-bit numbers: one machine instruction."""
-
-    def codegen(context, builder, signature, args):
-        wide = ir.IntType(128)
-        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
-        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
-
-    return types.uint64(types.uint64, types.uint64), codegen
 
 
 @inlined

@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from sketchnet.kernels.cpu.compile import kernel
+from sketchnet.kernels.cpu.compile import high_product, kernel
 
 # Inlined by LLVM, after typing, so that a function used twice is not typed twice.
 inlined = partial(njit, forceinline=True, nogil=True, error_model="numpy")
@@ -58,18 +58,6 @@ def _unary(name):
 
 
 trailing_zeros, leading_zeros = _unary("cttz"), _unary("ctlz")
-
-
-@intrinsic
-def high_product(typing_context, x, y):
-    """The upper half of the 128-bit product."""
-
-    def codegen(context, builder, signature, args):
-        wide = ir.IntType(128)
-        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
-        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
-
-    return types.uint64(types.uint64, types.uint64), codegen
 
 
 def _loader(bits, result):
