@@ -77,7 +77,7 @@ def main(description: str, cases: Callable[[bool], Iterable[dict]]) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     args = parser.parse_args()
     if not args.json:
-        print(f"{os.cpu_count()} cores{', quick: smaller than the sizes named' if args.quick else ''}\n")
+        print(f"{os.cpu_count()} cores{', quick' if args.quick else ''}\n")
         print(f"{'case':<58}{'ours':>10}{'peer':>10}  {'unit':<5}{'ratio':>9}{'wanted':>8}  peer")
     for result in cases(args.quick):
         if args.json:

@@ -52,9 +52,9 @@ def sparse_schemes(n: int):
     ours = best_time(lambda: sketch.apply(X))
     fill = best_time(lambda: np.full((n, K), 1, np.float32))
     product = best_time(lambda: (X @ P).toarray(), repeats=2, warm_up=False)
-    peer = best_time(lambda: SparseRandomProjection(K, dense_output=True, random_state=0).fit_transform(X), 1, False)
+    peer = best_time(lambda: SparseRandomProjection(K, dense_output=True, random_state=0).fit_transform(X), 2, False)
     name = "sklearn SparseRandomProjection fit + transform"
-    yield row("Count Sketch, 100,000 x 1,000,000, 100 nnz a row", ours, product, "scipy CSR @ CSR to dense", "s", 6)
+    yield row(f"Count Sketch, {n:,} x 1,000,000, 100 nnz a row", ours, product, "scipy CSR @ CSR to dense", "s", 6)
     yield row("  the same", ours, peer, name, "s", 20)
     yield row("  the same", ours, fill, "physical limit: filling the output once", "s")
     yield row("Li, the same data", best_time(lambda: li.apply(X)), peer, name, "s", 8)
@@ -63,10 +63,10 @@ def sparse_schemes(n: int):
 def dense_schemes(n: int, d: int):
     X = random_rows(n, d, 100)
     name = "sklearn GaussianRandomProjection fit + transform"
-    peer = best_time(lambda: GaussianRandomProjection(K, random_state=0).fit_transform(X), 1, False)
+    peer = best_time(lambda: GaussianRandomProjection(K, random_state=0).fit_transform(X), 2, False)
     peer_memory = peak_memory(make_sklearn_gaussian, n, d)
     for law in (Gaussian(K), Achlioptas(K)):
-        title = f"{type(law).__name__}, 10,000 x 100,000, 100 nnz a row"
+        title = f"{type(law).__name__}, {n:,} x {d:,}, 100 nnz a row"
         yield row(title, best_time(partial(law.sample(d, 0).apply, X)), peer, name, "s", 5)
         memory = peak_memory(make_ours, law, n, d, 100)
         yield row("  peak memory, output included", memory, peer_memory, name, "MiB", 8)
@@ -95,7 +95,7 @@ def wide_data(n: int):
     for name in SCHEMES:
         law = make_scheme(name, K, **({"density": SRHT.thesis_density(n, 30_000_000)} if name == "srht_sparse" else {}))
         ours = peak_memory(make_ours, law, n, 30_000_000, 30, True)
-        yield row(f"{name}, 20,000 x 30,000,000, beyond in- and output", ours, 1024, "limit: 1 GiB", "MiB", 1)
+        yield row(f"{name}, {n:,} x 30,000,000, beyond in- and output", ours, 1024, "limit: 1 GiB", "MiB", 1)
 
 
 def import_time():
