@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from sketchnet.data import Synthetic, ingest, open_shards
+from sketchnet.data import Synthetic, ingest, open_shards, write_svmlight
 from sketchnet.data.sources import SyntheticSource
 from sketchnet.errors import InputError, StorageError
 from tests.data.test_shards import same
@@ -52,26 +53,34 @@ def test_resumed_at_every_shard_gives_the_same_files(tmp_path):
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.soak)])
-def test_killed_and_resumed_equals_uninterrupted(kills, tmp_path):
+@pytest.mark.parametrize("verb", ["synth", "ingest"])
+def test_killed_and_resumed_equals_uninterrupted(verb, kills, tmp_path):
+    """SIGKILL at random points of a run of the command line, each time resumed; the files are those of a single run."""
     rng = random.Random(kills)
-    base = [sys.executable, "-m", "sketchnet", "synth", "-n", "400000", "-d", "100000", "--density", "3e-4"]
+    if verb == "synth":
+        options, last = ["-n", "400000", "-d", "100000", "--density", "3e-4"], "test/dataset.json"
+        command = [sys.executable, "-m", "sketchnet", "synth"]
+    else:
+        write_svmlight(tmp_path / "x.svm.gz", Synthetic(n=20_000, d=10**6, density=5e-5).rows(slice(0, 20_000)))
+        options, last = ["--memory", "22MB"], "dataset.json"
+        command = [sys.executable, "-m", "sketchnet", "ingest", str(tmp_path / "x.svm.gz")]
     start = time.monotonic()
-    subprocess.run([*base[:4], str(tmp_path / "whole"), *base[4:]], check=True, capture_output=True)
+    subprocess.run([*command, str(tmp_path / "whole"), *options], check=True, capture_output=True)
     duration = time.monotonic() - start
-    out, killed = tmp_path / "resumed", 0
-    command = [*base[:4], str(out), *base[4:]]
-    while killed < kills:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert len(list((tmp_path / "whole").rglob("shard-*"))) >= 3
+    out = tmp_path / "resumed"
+    for _ in range(kills):
+        process = subprocess.Popen([*command, str(out), *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while not out.exists() and process.poll() is None:
             time.sleep(0.002)
         time.sleep(rng.uniform(0, 0.7 * duration))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        killed += 1
-        if (out / "test" / "dataset.json").exists():  # it had ended: compare, and start anew
+        if (out / last).exists():  # it had ended: compare, and start anew
+            subprocess.run([*command, str(out), *options], check=True, capture_output=True)
             assert contents(out) == contents(tmp_path / "whole")
-            subprocess.run(["rm", "-rf", str(out)], check=True)
-    subprocess.run(command, capture_output=True, check=True)
+            shutil.rmtree(out)
+    subprocess.run([*command, str(out), *options], capture_output=True, check=True)
     assert contents(out) == contents(tmp_path / "whole")
 
 
