@@ -5,6 +5,7 @@ Several files are read one after the other: a state says in which file it is, wh
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,7 +46,7 @@ class SyntheticSource:
         return (state["row"] - self._span.start) / max(1, self._span.stop - self._span.start)
 
 
-class FileSource:
+class FileSource(ABC):
     """What sources of files share: the files in order, each from its beginning or from where a state says.
 
     `learnt` is what an earlier data set taught (the base of its ids, its classes), so that this one fits it.
@@ -73,9 +74,9 @@ class FileSource:
                 state = {"file": number, "at": position, "learnt": learnt}
                 yield batch, state
 
+    @abstractmethod
     def _read(self, path: Path, at: list | None, learnt: dict) -> Iterator[tuple[CsrBatch, list, dict]]:
         """(rows, position behind them, what was learnt so far) of one file, from position `at` on."""
-        raise NotImplementedError
 
     def description(self, state: dict | None) -> dict:
         return dict(self.learnt if state is None else state["learnt"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,9 +17,9 @@ _DRAWN_AT_ONCE = 1 << 16  # row ids written out at a time where P is drawn for a
 class DenseOperator(Operator):
     """Shared by Gaussian and Achlioptas, which differ only in `_draw`."""
 
+    @abstractmethod
     def _draw(self, rows, first, out, kernels) -> None:
         """out[r, j] = P[rows[r], first + j] / scale, for `first` and a width that are multiples of four."""
-        raise NotImplementedError
 
     def plan(self, X: CsrBatch, budget: int) -> Plan:
         return plan_panels(X.indptr, self.d, self.k, budget)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator as python_operator
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -21,7 +22,7 @@ from sketchnet.projection.slicing import Plan, spans
 
 
 @dataclass(frozen=True)
-class Scheme:
+class Scheme(ABC):
     """The law of a random d x k matrix P with E|xP|^2 = |x|^2 for every x. `sample` fixes d and the seed."""
 
     k: int
@@ -31,12 +32,12 @@ class Scheme:
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", check_integer("k", self.k, 1, 2**31))
 
+    @abstractmethod
     def sample(self, d: int, seed: int = 0) -> Operator:
         """The operator for `d` columns. Its matrix is a function of (scheme, d, seed) and is never stored."""
-        raise NotImplementedError
 
 
-class Operator:
+class Operator(ABC):
     """A projection matrix P, d x k, known by its scheme, width and seed alone.
 
     `scale` multiplies entries that are drawn with unit variance (or as signs); it depends on the full k and d, never
@@ -122,17 +123,17 @@ class Operator:
             self._apply_to_dense(X, out, budget, kernels)
         return out
 
+    @abstractmethod
     def plan(self, X: CsrBatch, budget: int) -> Plan:
         """The units in which `run` projects X within `budget` bytes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run(self, X: CsrBatch, out: np.ndarray, plan: Plan, kernels: ModuleType, done: int = 0) -> Iterator[int]:
         """Project X unit by unit into `out`, leaving out the first `done`; yields how many units are done."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _entries(self, rows: np.ndarray, columns: slice, kernels: ModuleType) -> np.ndarray:
         """P[rows, columns] / scale."""
-        raise NotImplementedError
 
     def _apply_to_dense(self, X: np.ndarray, out: np.ndarray, budget: int, kernels: ModuleType) -> None:
         check_finite(X)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 from scipy import sparse
 
@@ -16,13 +18,13 @@ class SparseOperator(Operator):
     sparse = True
 
     @property
+    @abstractmethod
     def _per_row(self) -> float:
         """Non-zeros of a row of P, on average."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _rows(self, ids, kernels) -> tuple[np.ndarray, np.ndarray]:
         """CSR arrays (indptr, codes) of the given rows of P / scale; a code is the column, ~column for a sign of -1."""
-        raise NotImplementedError
 
     def _matrix(self, ids, kernels) -> sparse.csr_array:
         indptr, codes = self._rows(ids, kernels)
