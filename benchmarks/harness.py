@@ -73,7 +73,7 @@ def row(case: str, ours: float, peer: float, peer_name: str, unit: str, at_least
 def main(description: str, cases: Callable[[bool], Iterable[dict]]) -> None:
     """Run a script's cases and print them as they finish."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, under a minute")
+    parser.add_argument("--quick", action="store_true", help="fewer runs or smaller sizes, under a minute")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     args = parser.parse_args()
     if not args.json:

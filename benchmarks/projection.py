@@ -34,15 +34,15 @@ def random_rows(n: int, d: int, non_zeros: int, seed: int = 0) -> sparse.csr_arr
 
 
 def cases(quick: bool):
-    yield from sparse_schemes(100_000 if not quick else 25_000)
-    yield from dense_schemes(10_000, 100_000 if not quick else 50_000)
+    yield from sparse_schemes(100_000, 1 if quick else 2)
+    yield from dense_schemes(10_000, 100_000, 1 if quick else 2)
     yield from srht_sparse_rows(quick)
     yield from srht_dense_rows(2000 if not quick else 500)
     yield from wide_data(20_000 if not quick else 2_000)
     yield import_time()
 
 
-def sparse_schemes(n: int):
+def sparse_schemes(n: int, peer_runs: int):
     X = random_rows(n, 1_000_000, 100)
     sketch, li = CountSketch(K).sample(X.shape[1], 0), Li(K).sample(X.shape[1], 0)
     P = sparse.csr_array(
@@ -51,8 +51,10 @@ def sparse_schemes(n: int):
     )
     ours = best_time(lambda: sketch.apply(X))
     fill = best_time(lambda: np.full((n, K), 1, np.float32))
-    product = best_time(lambda: (X @ P).toarray(), repeats=2, warm_up=False)
-    peer = best_time(lambda: SparseRandomProjection(K, dense_output=True, random_state=0).fit_transform(X), 2, False)
+    product = best_time(lambda: (X @ P).toarray(), repeats=peer_runs, warm_up=False)
+    peer = best_time(
+        lambda: SparseRandomProjection(K, dense_output=True, random_state=0).fit_transform(X), peer_runs, False
+    )
     name = "sklearn SparseRandomProjection fit + transform"
     yield row(f"Count Sketch, {n:,} x 1,000,000, 100 nnz a row", ours, product, "scipy CSR @ CSR to dense", "s", 6)
     yield row("  the same", ours, peer, name, "s", 20)
@@ -60,10 +62,10 @@ def sparse_schemes(n: int):
     yield row("Li, the same data", best_time(lambda: li.apply(X)), peer, name, "s", 8)
 
 
-def dense_schemes(n: int, d: int):
+def dense_schemes(n: int, d: int, peer_runs: int):
     X = random_rows(n, d, 100)
     name = "sklearn GaussianRandomProjection fit + transform"
-    peer = best_time(lambda: GaussianRandomProjection(K, random_state=0).fit_transform(X), 2, False)
+    peer = best_time(lambda: GaussianRandomProjection(K, random_state=0).fit_transform(X), peer_runs, False)
     peer_memory = peak_memory(make_sklearn_gaussian, n, d)
     for law in (Gaussian(K), Achlioptas(K)):
         title = f"{type(law).__name__}, {n:,} x {d:,}, 100 nnz a row"
