@@ -37,7 +37,7 @@ def svmlight_rows(quick: bool) -> Iterator[dict]:
         write_url_like(path, size)
         megabytes = path.stat().st_size / 1e6
         ours = best_time(lambda: read_svmlight(path), repeats=5)
-        theirs = best_time(lambda: load_svmlight_file(str(path), dtype=np.float32), 1, False)
+        theirs = best_time(lambda: load_svmlight_file(str(path), dtype=np.float32), repeats=2)
         _assert_equal(path)
         yield row(f"read svmlight, {megabytes:.0f} MB ({megabytes / ours:.0f} MB/s)", ours, theirs, "sklearn", "s", 20)
         stream = best_time(lambda: sum(chunk.n_rows for chunk in SvmlightReader(path)))
