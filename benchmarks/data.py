@@ -2,7 +2,8 @@
 
     python benchmarks/data.py [--quick] [--json]
 
-`urls` is measured where $SKETCHNET_DATA has it. Times are the best of a few runs in one process.
+`urls` is measured where $SKETCHNET_DATA has it. Times are the fastest of three
+runs in a row after a warm-up, for us as for the peers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness import best_time, main, peak_memory, row
+from harness import main, peak_memory, race, row
 from ngrams_case import ngram_cases
 from scipy import sparse
 from svmlight_case import svmlight_rows, write_url_like
@@ -76,7 +77,6 @@ def epochs(quick: bool):
             for batch in iterate_batches(shards, 256):
                 batch.torch()
 
-        seconds = best_time(ours)
         batch = shards[:]
         X = sparse.csr_array((batch.values, batch.indices, batch.indptr), shape=shards.shape)
         rows = ScipyRows(X, shards.labels, 256)
@@ -85,7 +85,7 @@ def epochs(quick: bool):
             for _ in torch.utils.data.DataLoader(rows, batch_size=None, num_workers=2):
                 pass
 
-        peer = best_time(loader, 1, False)
+        seconds, peer = race(ours, loader)
     rate = shards.n_entries / seconds / 1e6
     name = "torch DataLoader on scipy CSR, 2 workers"
     yield row(f"shuffled epoch, batches of 256 ({rate:.0f} million nnz/s)", seconds, peer, name, "s", 5)

@@ -13,16 +13,20 @@ from collections.abc import Callable, Iterable
 from sketchnet.memory import anonymous_memory
 
 
-def best_time(work: Callable[[], object], repeats: int = 3, warm_up: bool = True) -> float:
+def best_time(work: Callable[[], object], repeats: int = 3) -> float:
     """Seconds of the fastest of `repeats` runs, after one that compiles and touches memory."""
-    if warm_up:
-        work()
+    work()
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
         work()
         times.append(time.perf_counter() - start)
     return min(times)
+
+
+def race(ours: Callable[[], object], peer: Callable[[], object], repeats: int = 3) -> tuple[float, float]:
+    """Seconds of both by the same rule: one warm-up, then the fastest of `repeats` runs in a row."""
+    return best_time(ours, repeats), best_time(peer, repeats)
 
 
 def peak_memory(make: Callable[..., Callable[[], object]], *args) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from harness import best_time, row
+from harness import best_time, race, row
 from sklearn.datasets import load_svmlight_file
 
 from sketchnet.data.svmlight import SvmlightReader, read_svmlight
@@ -36,8 +36,7 @@ def svmlight_rows(quick: bool) -> Iterator[dict]:
         path = Path(folder) / "url_like.svm"
         write_url_like(path, size)
         megabytes = path.stat().st_size / 1e6
-        ours = best_time(lambda: read_svmlight(path), repeats=5)
-        theirs = best_time(lambda: load_svmlight_file(str(path), dtype=np.float32), repeats=2)
+        ours, theirs = race(lambda: read_svmlight(path), lambda: load_svmlight_file(str(path), dtype=np.float32))
         _assert_equal(path)
         yield row(f"read svmlight, {megabytes:.0f} MB ({megabytes / ours:.0f} MB/s)", ours, theirs, "sklearn", "s", 20)
         stream = best_time(lambda: sum(chunk.n_rows for chunk in SvmlightReader(path)))
@@ -46,7 +45,7 @@ def svmlight_rows(quick: bool) -> Iterator[dict]:
             svmloader = importlib.import_module("svmloader")
         except ImportError:
             return  # a rival only where someone installed it
-        rival = best_time(lambda: svmloader.load_svmfile(str(path), "f", zero_based=False), 2)
+        rival = best_time(lambda: svmloader.load_svmfile(str(path), "f", zero_based=False))
         yield row("  the same", ours, rival, "svmloader", "s", 2)
 
 

@@ -46,8 +46,8 @@ def read_svmlight(
 
     `base` is what the first column is called: 0, 1, or "auto", which is 0 if an id 0 occurs in any file, else 1.
     `labels` is "single", "multi", or "auto", which is "multi" if any row has other than one label. Labels are float64
-    in the order written. `n_columns` is by default one more than the largest id; an id beyond it is an error.
-    `on_error="skip"` leaves malformed lines out; `SvmlightReader` counts them.
+    in the order written; ids are int32 where all fit, else int64. `n_columns` is by default one more than the largest
+    id; an id beyond it is an error. `on_error="skip"` leaves malformed lines out; `SvmlightReader` counts them.
     """
     paths = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not paths:
@@ -147,7 +147,7 @@ class _Parser:
         self.base, self.labels, self.n_columns, self.skip = base, labels, n_columns, on_error == "skip"
         self.guess_base, self.guess_labels, self.decided = base == "auto", labels == "auto", False
         self.path, self.line, self.skipped = "", 1, 0
-        self.zero_seen = self.several_seen = False
+        self.zero_seen = self.several_seen = self.wide = False
         self.groups = kernels.GROUPS_FREE
 
     def settle(self, rows: _Rows) -> bool:
@@ -166,6 +166,8 @@ class _Parser:
     def parse(self, block: Block, rows: _Rows, further: float | None = 0.0) -> None:
         """Append the block's rows. About so many blocks follow `further` into the same rows, None if unknown."""
         text = block.buffer[: block.size]
+        if self.wide:
+            rows.widen()
         pieces = over_range(lambda a, b: kernels.count(text, a, b), len(text), len(text))
         pieces = np.array([piece for piece in pieces if piece[0] < piece[1]], np.int64).reshape(-1, 5)
         spans, lines, colons, commas = pieces[:, :2], pieces[:, 2], pieces[:, 3], pieces[:, 4]
@@ -182,6 +184,9 @@ class _Parser:
             return [self._piece(block, spans[i], out, places[i]) for i in range(a, b)]
 
         records = [record for part in over_range(run, len(spans), len(text)) for record in part]
+        if any(record[kernels.ERROR] == kernels.WIDE for record in records):
+            self.wide = True
+            return self.parse(block, rows, further)
         for record in records:
             self._check(block, record)
         self.skipped += sum(int(record[kernels.SKIPPED]) for record in records)
@@ -292,7 +297,8 @@ class _Rows:
         if self.values.dtype not in _TOO_LARGE:
             raise InputError(f"dtype is {np.dtype(dtype)}; allowed are float32 and float64")
         self.indptr, self.label_indptr = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self.indices, self.groups, self.labels = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        # Most ids fit 32 bits, which saves a third of the memory; see `widen`.
+        self.indices, self.groups, self.labels = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
         self.end, self.max_id = np.zeros(3, np.int64), -1
 
     @property
@@ -337,6 +343,10 @@ class _Rows:
         if label != k:
             self.label_indptr[r + 1 : r + 1 + rows] -= label - k
         self.end += counts
+
+    def widen(self) -> None:
+        """Make room for ids of 64 bits."""
+        self.indices = self.indices.astype(np.int64, copy=False)
 
     def shift(self) -> None:
         """Take ids for zero-based that were taken for one-based."""

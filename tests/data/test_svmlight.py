@@ -101,7 +101,9 @@ def assert_same(a: CsrBatch, b: CsrBatch) -> None:
     for name in FIELDS:
         x, y = getattr(a, name), getattr(b, name)
         assert (x is None) == (y is None), name
-        if x is not None:
+        if x is not None and name == "indices":  # as wide as they must be
+            assert x.astype(np.int64).tolist() == y.astype(np.int64).tolist()
+        elif x is not None:
             assert x.dtype == y.dtype, name
             assert x.tobytes() == y.tobytes(), name  # bits, so that -0.0 is not 0.0
 
@@ -553,3 +555,29 @@ def test_long_lines_and_bombs(file):
             read_svmlight(file(content))
     path = file(b"1 " + b"0" * 10**6 + b"1:0." + digits + b" 2:1e-" + digits)
     assert read_svmlight(path).values.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("base", [0, 1, "auto"])
+@pytest.mark.parametrize("largest", [2**31 - 2, 2**31 - 1, 2**31, 2**63 - 1])
+def test_ids_are_as_wide_as_they_must_be(tmp_path, monkeypatch, largest, base, on_error):
+    monkeypatch.setattr("sketchnet.data.svmlight._CHUNK", 64)  # so that wide ids come after narrow ones were kept
+    first = 1 if base == 1 else 0
+    text = b"1 1:2 5:3\n" * 20 + b"1 %d:1 %d:4\n" % (first, largest) + b"0 2:7\n" * 20
+    path = tmp_path / "x.svm"
+    path.write_bytes(text)
+    batch = read_svmlight(path, base=base, on_error=on_error)
+    assert_same(batch, parse_plainly(text, base=base)[0])
+    assert batch.indices.dtype == (np.int32 if largest - (base != 0) <= 2**31 - 2 else np.int64)
+    chunks = list(SvmlightReader(path, base=first, on_error=on_error, chunk_bytes=64))
+    assert_same(joined(chunks), batch)
+
+
+def test_an_id_that_needs_64_bits_is_still_checked_against_the_columns(tmp_path):
+    path = tmp_path / "x.svm"
+    path.write_bytes(b"1 5:1\n1 9999999999:1\n")
+    with pytest.raises(InputError, match=":2:3: id .9999999999. is beyond the 100 columns"):
+        read_svmlight(path, n_columns=100)
+    reader = SvmlightReader(path, n_columns=100, on_error="skip")
+    assert [batch.n_rows for batch in reader] == [1]
+    assert reader.skipped == 1

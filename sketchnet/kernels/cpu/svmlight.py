@@ -21,7 +21,10 @@ ROWS, ENTRIES, LABELS, MAX_ID, ZERO_AT, SEVERAL_AT, WITH_GROUP, SKIPPED, HARD, E
 
 # What can be wrong with a line.
 BAD_LABEL, SEVERAL, BAD_FEATURE, LARGE_ID, ZERO_ID, HIGH_ID, BAD_VALUE, LARGE_VALUE, BAD_RETURN = range(1, 10)
-BAD_GROUP, LATE_GROUP, NO_GROUP, NEW_GROUP, FULL = range(10, 15)
+BAD_GROUP, LATE_GROUP, NO_GROUP, NEW_GROUP = range(10, 14)
+
+# No fault of the line: the list of hard numbers is full; an id needs wider integers than those of `indices`.
+FULL, WIDE = range(14, 16)
 
 # Whether lines must have a query id, must not, or may.
 GROUPS_FREE, GROUPS_ALL, GROUPS_NONE = range(3)
@@ -84,6 +87,12 @@ def _labels(text, at, labels, label, hard, n_hard, too_large):
 
 
 @kernel
+def _largest(indices):
+    """The largest column for the array: of 32 bits, one less than fits, should the ids turn out to be zero-based."""
+    return _i64(0x7FFFFFFE) if indices.itemsize == 4 else _i64(0x7FFFFFFFFFFFFFFF)
+
+
+@kernel
 def _features(text, at, indices, values, entry, base, limits, hard, n_hard, too_large):
     """Parse ids and values to the end of the line; returns (position, entries, hard tokens, error).
 
@@ -91,7 +100,7 @@ def _features(text, at, indices, values, entry, base, limits, hard, n_hard, too_
     if it is -2, no such id is allowed.
     """
     narrow = values.dtype.type
-    max_column, high, zero_at = limits[0], limits[1], limits[2]
+    max_column, high, zero_at = min(limits[0], _largest(indices)), limits[1], limits[2]
     while True:
         c = byte(text + at)
         while c == 32 or c == 9:
@@ -127,7 +136,7 @@ def _features(text, at, indices, values, entry, base, limits, hard, n_hard, too_
                 return at, entry, n_hard, ZERO_ID
             zero_at = at if zero_at < 0 else zero_at
         if found > max_column:
-            return at, entry, n_hard, HIGH_ID
+            return at, entry, n_hard, HIGH_ID if found > limits[0] else WIDE
         high = max(high, found)
         indices[entry] = found
         values[entry] = stored
@@ -195,7 +204,7 @@ def parse(text, start, stop, out, row, entry, label, rules, hard, too_large, rec
                 break
             if error != 0:
                 error_at = at
-                if error == FULL or not skip:
+                if error >= FULL or not skip:
                     break
                 skipped, error = skipped + 1, 0
                 limits[1], limits[2] = max_seen, zero_at

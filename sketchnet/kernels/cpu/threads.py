@@ -8,6 +8,7 @@ none of that, and a row's result never depends on who computes it.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,6 +16,10 @@ import numpy as np
 
 # A call that is shorter than about a millisecond gains nothing from a second thread.
 _SMALL = 1 << 16
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_lock = threading.Lock()
+_here = threading.local()
 
 
 def n_threads() -> int:
@@ -54,5 +59,26 @@ def _run(kernel, edges, threads: int) -> list:
     spans = [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:]) if a < b]
     if len(spans) <= 1:
         return [kernel(*span) for span in spans]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda span: kernel(*span), spans))
+    # Inside the pool a call waiting for the same pool might wait for ever.
+    if getattr(_here, "inside", False):
+        return [kernel(*span) for span in spans]
+    return list(_pool(threads).map(lambda span: kernel(*span), spans))
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """One lasting pool for each number of threads: starting threads takes longer than many a kernel."""
+    with _lock:
+        if threads not in _pools:
+            _pools[threads] = ThreadPoolExecutor(threads, "sketchnet", lambda: setattr(_here, "inside", True))
+        return _pools[threads]
+
+
+def _forget_pools() -> None:
+    """In a forked child: threads do not survive a fork, and the lock may have been held at that moment."""
+    global _lock
+    _lock = threading.Lock()
+    _pools.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)
