@@ -35,6 +35,11 @@ STREAM_S_SKIP = 7  # gaps between the non-zeros of sparse SRHT's S
 STREAM_S_VALUE = 8  # their normal values
 STREAM_SHUFFLE = 9  # order of blocks and rows in an epoch
 STREAM_SYNTHETIC = 10  # and the four after it: the parts of synthetic data
+STREAM_FEATURE_DROPOUT = 16  # key of the hash that drops entries; its row is the step
+STREAM_ETA = 17  # whether a batch updates the projection; its row is the step
+STREAM_STEP = 18  # seed of torch's generator in a step: dropout
+STREAM_VALID = 19  # rows held back for validation
+STREAM_TABLE = 20  # key of the hash of column ids into a table
 STREAM_NGRAM = 64  # key of the hash of n-grams
 STREAM_SPLIT = 0x53504C54  # random parts of named data sets
 
@@ -104,9 +109,9 @@ def words(seed: int, stream: int, rows, blocks) -> np.ndarray:
     return np.stack(out, axis=-1).astype(np.uint32).reshape(rows.shape[0], -1)
 
 
-def hash_key(seed: int, stream: int) -> tuple[np.uint64, np.uint64]:
-    """Odd multiplier and offset of the hash that `seed` picks for `stream`."""
-    w = words(seed, stream, 0, 0)[0].astype(np.uint64)
+def hash_key(seed: int, stream: int, row: int = 0) -> tuple[np.uint64, np.uint64]:
+    """Odd multiplier and offset of the hash that `seed` picks for `stream`, and within it for `row`."""
+    w = words(seed, stream, row, 0)[0].astype(np.uint64)
     return (w[0] | w[1] << _32) | _1, w[2] | w[3] << _32
 
 

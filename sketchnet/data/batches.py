@@ -38,17 +38,48 @@ def iterate_batches(
 
     `workers` background threads prepare groups ahead; 0 prepares them on demand. Batches are views of their group.
     """
+    numbered = iterate_numbered(data, batch_size, shuffle=shuffle, seed=seed, epoch=epoch, workers=workers)
+    with closing(numbered):
+        for _, batch in numbered:
+            yield batch
+
+
+def iterate_numbered(
+    data: ShardSet | CsrBatch,
+    batch_size: int,
+    *,
+    shuffle: bool = True,
+    seed: int = 0,
+    epoch: int = 0,
+    workers: int = 1,
+    skip: int = 0,
+) -> Iterator[tuple[np.ndarray, CsrBatch]]:
+    """The same batches, each with the numbers of its rows in `data`; the first `skip` are left out, mostly unread."""
     if batch_size < 1 or workers < 0:
         raise InputError(f"batch_size={batch_size}, workers={workers} is not possible; they start at 1 and 0")
-    groups = _groups(data, batch_size, shuffle, seed, epoch)
+    groups = list(_groups(data, batch_size, shuffle, seed, epoch))
+    while groups and skip * batch_size >= _n_rows(groups[0]):
+        skip -= -(-_n_rows(groups[0]) // batch_size)
+        del groups[0]
+    groups = iter(groups)
     if workers == 0:
         prepared = (_prepare(data, *group) for group in groups)
     else:
         prepared = _ahead(data, groups, workers)
     with closing(prepared):  # stops the workers when the consumer stops early
-        for group in prepared:
-            for start in range(0, group.n_rows, batch_size):
-                yield group.rows(slice(start, min(start + batch_size, group.n_rows)))
+        for numbers, group in prepared:
+            for start in range(skip * batch_size, group.n_rows, batch_size):
+                span = slice(start, min(start + batch_size, group.n_rows))
+                yield numbers[span], group.rows(span)
+            skip = 0
+
+
+def epoch_order(data, batch_size: int, *, seed: int = 0, epoch: int = 0) -> Iterator[np.ndarray]:
+    """The row numbers of the batches that a shuffled epoch of `data` has."""
+    for spans, order in _groups(data, batch_size, True, seed, epoch):
+        numbers = _numbers(spans, order)
+        for start in range(0, len(numbers), batch_size):
+            yield numbers[start : start + batch_size]
 
 
 def _groups(data, batch_size: int, shuffle: bool, seed: int, epoch: int) -> Iterator[tuple]:
@@ -74,15 +105,26 @@ def _groups(data, batch_size: int, shuffle: bool, seed: int, epoch: int) -> Iter
         yield spans, (seed, _row(epoch, number + 1)) if shuffle else None
 
 
-def _prepare(data, spans: list[slice], order: tuple[int, int] | None) -> CsrBatch:
-    rows = concatenate([data.rows(span) for span in spans], data.n_columns)
-    if order is None:
-        return rows
+def _prepare(data, spans: list[slice], order: tuple[int, int] | None) -> tuple[np.ndarray, CsrBatch]:
+    rows, numbers = concatenate([data.rows(span) for span in spans], data.n_columns), _numbers(spans, order)
+    return numbers, rows if order is None else take_rows(rows, _shuffle(rows.n_rows, order))
+
+
+def _numbers(spans: list[slice], order: tuple[int, int] | None) -> np.ndarray:
+    numbers = np.concatenate([np.arange(span.start, span.stop) for span in spans])
+    return numbers if order is None else numbers[_shuffle(len(numbers), order)]
+
+
+def _shuffle(n: int, order: tuple[int, int]) -> np.ndarray:
     seed, row = order
-    return take_rows(rows, random.shuffled(rows.n_rows, seed, random.STREAM_SHUFFLE, row))
+    return random.shuffled(n, seed, random.STREAM_SHUFFLE, row)
 
 
-def _ahead(data, groups: Iterator[tuple], workers: int) -> Iterator[CsrBatch]:
+def _n_rows(group: tuple) -> int:
+    return sum(span.stop - span.start for span in group[0])
+
+
+def _ahead(data, groups: Iterator[tuple], workers: int) -> Iterator[tuple[np.ndarray, CsrBatch]]:
     """Groups in order, with `workers` of them under way and one waiting."""
     with ThreadPoolExecutor(workers, thread_name_prefix="sketchnet-batches") as pool:
         waiting = deque(pool.submit(_prepare, data, *group) for group in islice(groups, workers + 1))
@@ -102,4 +144,18 @@ def _row(epoch: int, number: int) -> int:
 
 
 def _n_entries(data) -> int:
-    return data.n_entries if isinstance(data, ShardSet) else len(data.indices)
+    return len(data.indices) if isinstance(data, CsrBatch) else data.n_entries
+
+
+class Part:
+    """Some rows of a data set, given by ascending numbers, as a data set of its own."""
+
+    def __init__(self, data: ShardSet | CsrBatch, numbers: np.ndarray):
+        self.data, self.numbers = data, numbers
+        self.n_rows, self.n_columns = len(numbers), data.n_columns
+        # An estimate would do for cutting blocks, but it must not depend on how the data lies on the disk.
+        self.n_entries = max(1, _n_entries(data) * len(numbers) // max(1, data.n_rows))
+
+    def rows(self, span: slice) -> CsrBatch:
+        numbers = self.numbers[span]
+        return take_rows(self.data, numbers) if isinstance(self.data, CsrBatch) else self.data[numbers]

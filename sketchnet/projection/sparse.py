@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchnet.data.csr import CsrBatch
+from sketchnet.kernels import backend as kernel_backend
 from sketchnet.projection.operator import Operator
 from sketchnet.projection.slicing import plan_rows
 
@@ -25,6 +26,12 @@ class SparseOperator(Operator):
     @abstractmethod
     def _rows(self, ids, kernels) -> tuple[np.ndarray, np.ndarray]:
         """CSR arrays (indptr, codes) of the given rows of P / scale; a code is the column, ~column for a sign of -1."""
+
+    def pattern(self, ids) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(indptr, columns, signs) of the given rows of P / scale: what a learnable layer begins with."""
+        indptr, codes = self._rows(ids, kernel_backend())
+        negative = codes < 0
+        return indptr, np.where(negative, ~codes, codes), np.where(negative, np.int8(-1), np.int8(1))
 
     def _matrix(self, ids, kernels) -> sparse.csr_array:
         indptr, codes = self._rows(ids, kernels)

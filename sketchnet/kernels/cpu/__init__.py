@@ -2,6 +2,21 @@
 
 from sketchnet.kernels.cpu.draw import draw_buckets, draw_normals, draw_signs, draw_skips
 from sketchnet.kernels.cpu.hadamard import fwht, hadamard_dense, hadamard_sparse
+from sketchnet.kernels.cpu.learning import (
+    adam_step,
+    drop_entries,
+    gather,
+    max_abs,
+    momentum_step,
+    momentum_wait,
+    number_columns,
+    scatter_backward,
+    scatter_forward,
+    scatter_values,
+    wide_backward,
+    wide_forward,
+    wide_values,
+)
 from sketchnet.kernels.cpu.multiply import (
     compact_columns,
     count_sketch,
@@ -13,18 +28,31 @@ from sketchnet.kernels.cpu.multiply import (
 from sketchnet.kernels.cpu.rows import gather_rows
 
 __all__ = [
+    "adam_step",
     "compact_columns",
     "count_sketch",
     "draw_buckets",
     "draw_normals",
     "draw_signs",
     "draw_skips",
+    "drop_entries",
     "first_bad_id",
     "first_non_finite",
     "fwht",
+    "gather",
     "gather_rows",
     "hadamard_dense",
     "hadamard_sparse",
+    "max_abs",
+    "momentum_step",
+    "momentum_wait",
     "multiply_panel",
     "multiply_sparse",
+    "number_columns",
+    "scatter_backward",
+    "scatter_forward",
+    "scatter_values",
+    "wide_backward",
+    "wide_forward",
+    "wide_values",
 ]

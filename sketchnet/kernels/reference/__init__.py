@@ -8,20 +8,33 @@ from scipy import sparse
 from sketchnet import random
 
 __all__ = [
+    "adam_step",
     "compact_columns",
     "count_sketch",
     "draw_buckets",
     "draw_normals",
     "draw_signs",
     "draw_skips",
+    "drop_entries",
     "first_bad_id",
     "first_non_finite",
     "fwht",
+    "gather",
     "gather_rows",
     "hadamard_dense",
     "hadamard_sparse",
+    "max_abs",
+    "momentum_step",
+    "momentum_wait",
     "multiply_panel",
     "multiply_sparse",
+    "number_columns",
+    "scatter_backward",
+    "scatter_forward",
+    "scatter_values",
+    "wide_backward",
+    "wide_forward",
+    "wide_values",
 ]
 
 
@@ -133,6 +146,94 @@ def first_non_finite(values):
 def compact_columns(indices, d):
     """(columns, local): the distinct column ids in ascending order, and each entry's position among them."""
     return np.unique(indices, return_inverse=True)
+
+
+def number_columns(indices):
+    """(columns, local): the distinct column ids as they first occur, and each entry's position among them."""
+    columns, first, local = np.unique(indices, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return columns[order].astype(np.int64), np.argsort(order)[local]
+
+
+def drop_entries(indptr, indices, values, rate, key):
+    """CSR arrays without each entry that its hash drops, with probability `rate`; the others grow by 1 / (1 - rate)."""
+    kept = random.hash64(np.arange(len(indices), dtype=np.uint64), *key) < min(int((1 - rate) * 2.0**64), 2**64 - 1)
+    counts = np.concatenate([[0], np.cumsum(kept)])
+    dtype = np.float64 if values.dtype == np.float64 else np.float32
+    return counts[indptr - indptr[0]], indices[kept], (values[kept] * dtype(1 / (1 - rate))).astype(dtype)
+
+
+def scatter_forward(indptr, local, values, starts, targets, weights, out):
+    """out[r, targets[s]] = sums of value * weights[s] over the weights s of each entry's column."""
+    out[:] = _csr(indptr, local, values, len(starts) - 1) @ _pattern(starts, targets, weights, out.shape[1])
+
+
+def scatter_backward(indptr, local, values, starts, targets, gradient):
+    """Gradient of the compact weights."""
+    sums = _csr(indptr, local, values, len(starts) - 1).T @ gradient.astype(np.float64)
+    return sums[_owners(starts), targets].astype(gradient.dtype)
+
+
+def scatter_values(indptr, local, starts, targets, weights, gradient):
+    """Gradient of the entries' values."""
+    sums = gradient.astype(np.float64) @ _pattern(starts, targets, weights, gradient.shape[1]).T
+    return sums[_owners(indptr - indptr[0]), local].astype(gradient.dtype)
+
+
+def wide_forward(indptr, indices, values, table, out):
+    """out = csr @ table."""
+    out[:] = _csr(indptr, indices, values, len(table)) @ table.astype(np.float64)
+
+
+def wide_backward(indptr, local, values, n_columns, gradient):
+    """Gradient of the rows of the table that the batch used, in its own numbering."""
+    return (_csr(indptr, local, values, n_columns).T @ gradient.astype(np.float64)).astype(gradient.dtype)
+
+
+def wide_values(indptr, indices, table, gradient):
+    """Gradient of the entries' values."""
+    return np.einsum("tj,tj->t", gradient[_owners(indptr - indptr[0])], table[indices])
+
+
+def gather(table, rows):
+    """table[rows] of a line of numbers."""
+    return table[rows]
+
+
+def momentum_wait(weights, velocity, last, rows, now, powers):
+    """Bring rows to step `now`: (w, v) times the power of the step's matrix for the steps without a gradient."""
+    a, b, c, d = powers[now - last[rows]].T[:, :, None]
+    w, v = weights[rows].astype(np.float64), velocity[rows].astype(np.float64)
+    weights[rows], velocity[rows], last[rows] = a * w + b * v, c * w + d * v, now
+
+
+def momentum_step(weights, velocity, last, rows, gradient, now, rate, momentum, l2):
+    """v = momentum * v + gradient + l2 * w; w -= rate * v, for the given rows, which are then at step `now`."""
+    velocity[rows] = momentum * velocity[rows] + gradient + l2 * weights[rows]
+    weights[rows] -= rate * velocity[rows]
+    last[rows] = now
+
+
+def adam_step(weights, first, second, rows, gradient, rate, beta1, beta2, epsilon, correction, decay):
+    """Adam for the given rows alone; `correction` is 1 / sqrt(1 - beta2**step), `decay` what the weights lose."""
+    first[rows] = beta1 * first[rows] + (1 - beta1) * gradient
+    second[rows] = beta2 * second[rows] + (1 - beta2) * gradient**2
+    weights[rows] *= 1 - decay
+    weights[rows] -= rate * first[rows] / (np.sqrt(second[rows]) * correction + epsilon)
+
+
+def max_abs(indices, values, out):
+    """out[c] = the larger of itself and the absolute values in column c."""
+    np.maximum.at(out, indices, np.abs(values))
+
+
+def _owners(starts):
+    """The row that each entry belongs to."""
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+
+def _pattern(starts, targets, weights, k):
+    return sparse.csr_array((weights.astype(np.float64), targets, starts), shape=(len(starts) - 1, k))
 
 
 def _csr(indptr, indices, values, d):

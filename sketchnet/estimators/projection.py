@@ -1,15 +1,12 @@
-"""sketchnet as scikit-learn estimators."""
+"""Random projections as a scikit-learn transformer."""
 
 from __future__ import annotations
 
-from numbers import Integral
-
-import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchnet.errors import InputError
+from sketchnet.estimators.seeds import seed_of
 from sketchnet.projection import SRHT, Operator, make_scheme
 from sketchnet.projection.inverse import least_squares_inverse
 from sketchnet.projection.quality import minimal_k
@@ -85,7 +82,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         options = dict(self.options or {})
         if self.scheme == "srht_sparse":
             options.setdefault("density", SRHT.thesis_density(n, d))
-        self.operator_: Operator = make_scheme(self.scheme, k, **options).sample(d, self._seed())
+        self.operator_: Operator = make_scheme(self.scheme, k, **options).sample(d, seed_of(self.random_state))
         self.n_components_ = self.operator_.k
         return self
 
@@ -103,14 +100,6 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _validate(self, X, *, reset: bool):
         # The operator checks values again when it projects, and says where a bad one lies; dtypes stay, not to copy.
         return validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=reset)
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
-            if not 0 <= self.random_state < 2**64:
-                raise InputError(f"random_state={self.random_state} is not possible; a seed is from 0 to 2**64 - 1")
-            return int(self.random_state)
-        words = check_random_state(self.random_state).randint(0, 2**32, size=2, dtype=np.uint64)
-        return int(words[0]) | int(words[1]) << 32
 
     @property
     def _n_features_out(self) -> int:

@@ -1,0 +1,53 @@
+"""A projection that does not learn."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from sketchnet.data.csr import CsrBatch
+from sketchnet.kernels import backend
+from sketchnet.nn.numbering import Numbered
+from sketchnet.projection import make_scheme
+
+
+class FixedProjection(nn.Module):
+    """x P for a random P of any scheme, drawn from a seed and never stored: d columns in, k out.
+
+    forward(batch) takes a `CsrBatch` (or a scipy CSR matrix) and gives a float32 tensor on the processor.
+    """
+
+    def __init__(self, d: int, k: int, scheme: str = "count_sketch", *, seed: int = 0, **options):
+        super().__init__()
+        self.operator = make_scheme(scheme, k, **options).sample(d, seed)
+
+    def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
+        """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
+        rows = batch.batch if isinstance(batch, Numbered) else batch
+        if values is not None:
+            return _Project.apply(values, rows, self.operator)
+        return torch.from_numpy(self.operator.apply(rows, dtype="float32"))
+
+    def extra_repr(self) -> str:
+        return repr(self.operator)
+
+
+class _Project(torch.autograd.Function):
+    """The product as a function of the entries' values, to attribute outputs to them."""
+
+    @staticmethod
+    def forward(ctx, values, rows, operator):
+        ctx.rows, ctx.operator = rows, operator
+        return torch.from_numpy(operator.apply(rows, dtype="float32"))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        gradient, (indptr, indices, _) = gradient.numpy(), ctx.rows.arrays
+        columns, local = backend().number_columns(indices)
+        result = torch.empty(len(indices))
+        for row in range(len(indptr) - 1):  # P's rows for one data row at a time: memory stays bounded
+            span = slice(int(indptr[row] - indptr[0]), int(indptr[row + 1] - indptr[0]))
+            entries = ctx.operator.block(columns[local[span]])
+            result[span] = torch.from_numpy(entries @ gradient[row])
+        return result, None, None

@@ -1,0 +1,118 @@
+"""A projection that learns: the weights that a sparse scheme makes non-zero, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from torch import nn
+
+from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError
+from sketchnet.kernels import backend
+from sketchnet.nn.numbering import Numbered, number
+from sketchnet.projection import make_scheme
+from sketchnet.projection.sparse import SparseOperator
+
+_STEP = 1 << 20
+
+
+class LearnableProjection(nn.Module):
+    """x W + bias, where W (d x k) begins as a draw of "count_sketch" or "li" and only its non-zeros exist and learn.
+
+    `weight` holds those non-zeros, column by column of the data: one a column for Count Sketch, k/s on average for Li.
+    forward(batch) takes a `CsrBatch`; its cost, and that of the backward pass, follows the batch's non-zeros. The
+    weight's gradient is sparse and coalesced, as torch.optim.SGD and SparseAdam take it; sketchnet's own optimisers do
+    the same in fewer steps. `eta` is the probability with which the training loop lets a batch update the layer.
+    """
+
+    def __init__(self, d: int, k: int, scheme: str = "count_sketch", *, seed: int = 0, eta: float = 1.0, **options):
+        super().__init__()
+        operator = make_scheme(scheme, k, **options).sample(d, seed)
+        if not isinstance(operator, SparseOperator):
+            raise InputError(f"scheme {scheme!r} cannot be learnt: it has no zeros; allowed are count_sketch and li")
+        if not 0 <= eta <= 1:
+            raise InputError(f"eta={eta} is not possible; it is a probability, from 0 to 1")
+        check_table(d, operator._per_row)
+        self.operator, self.eta = operator, eta
+        # Column c has the weights from offsets[c] to offsets[c + 1]; where each has one, its number is the column's.
+        self._offsets = None
+        if scheme != "count_sketch":
+            counts = [np.diff(operator.pattern(ids)[0]) for ids in _pieces(d)]
+            self._offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+        self.weight = nn.Parameter(torch.empty(d if self._offsets is None else int(self._offsets[-1])))
+        self.bias = nn.Parameter(torch.zeros(k))
+        self.before_read: Callable[[np.ndarray], None] | None = None  # set by optimisers that update late
+        if self.weight.device.type != "meta":  # where weights will come from a file
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weights as the scheme draws them, biases zero."""
+        weights, done = self.weight.detach().numpy(), 0
+        for ids in _pieces(self.operator.d):
+            signs = self.operator.pattern(ids)[2]
+            weights[done : done + len(signs)] = signs * np.float32(self.operator.scale)
+            done += len(signs)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
+        """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
+        numbered = number(batch, self.operator.d)
+        starts, targets, _ = self.operator.pattern(numbered.columns)
+        slots = numbered.columns
+        if self._offsets is not None:
+            slots = np.arange(len(targets)) + np.repeat(self._offsets[numbered.columns] - starts[:-1], np.diff(starts))
+        if self.before_read is not None:
+            self.before_read(slots)
+        return _Scatter.apply(self.weight, values, numbered, starts, targets, slots, self.operator.k) + self.bias
+
+    def extra_repr(self) -> str:
+        return f"{self.operator!r}, eta={self.eta}, weights={len(self.weight):,}"
+
+
+def _pieces(d: int) -> Iterator[np.ndarray]:
+    """All columns, not too many at a time."""
+    for start in range(0, d, _STEP):
+        yield np.arange(start, min(d, start + _STEP))
+
+
+class _Scatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, weight, values, numbered, starts, targets, slots, k):
+        weights = backend().gather(weight.detach().numpy(), slots)
+        out = np.empty((numbered.batch.n_rows, k), weights.dtype)
+        batch = numbered.batch
+        backend().scatter_forward(batch.indptr, numbered.local, batch.values, starts, targets, weights, out)
+        ctx.shape, ctx.kept = weight.shape, (numbered, starts, targets, slots, weights)
+        return torch.from_numpy(out)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        numbered, starts, targets, slots, weights = ctx.kept
+        batch, gradient = numbered.batch, gradient.contiguous().numpy()
+        by_weight = by_value = None
+        if ctx.needs_input_grad[0]:
+            found = backend().scatter_backward(batch.indptr, numbered.local, batch.values, starts, targets, gradient)
+            by_weight = sparse_gradient(slots, found, ctx.shape)
+        if ctx.needs_input_grad[1]:
+            by_value = backend().scatter_values(batch.indptr, numbered.local, starts, targets, weights, gradient)
+            by_value = torch.from_numpy(by_value)
+        return by_weight, by_value, None, None, None, None, None
+
+
+def sparse_gradient(rows: np.ndarray, values: np.ndarray, shape: torch.Size) -> torch.Tensor:
+    """A gradient that is zero outside the given rows, which are distinct."""
+    return torch.sparse_coo_tensor(
+        torch.from_numpy(rows)[None], torch.from_numpy(values), shape, is_coalesced=True, check_invariants=False
+    )
+
+
+def check_table(d: int, per_column: float) -> None:
+    """A table with weights for every column must be thinkable; the rest is the system's to say."""
+    if d * per_column > 2**34:
+        raise InputError(
+            f"{d:,} columns would need {d * per_column:.3g} weights; ask for a hashed table of a chosen size "
+            "(hashed_columns), such as 2**24"
+        )

@@ -1,0 +1,211 @@
+"""The whole network: sparse rows, a projection, hidden layers, and a linear model beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import nn
+
+from sketchnet import random
+from sketchnet.data.csr import CsrBatch, as_csr, as_ids
+from sketchnet.errors import InputError
+from sketchnet.kernels import backend
+from sketchnet.nn.fixed import FixedProjection
+from sketchnet.nn.learnable import LearnableProjection
+from sketchnet.nn.numbering import Numbered, number
+from sketchnet.nn.wide import Wide
+from sketchnet.normalisation import Moments
+
+ACTIVATIONS = {"linear": nn.Identity, "relu": nn.ReLU, "leaky_relu": nn.LeakyReLU, "sigmoid": nn.Sigmoid}
+NORMALISATIONS = ("batch", "standard", "max_abs", "none")
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """All that determines a network before training.
+
+    scheme, n_components, options: the projection in front. learn: whether it learns (count_sketch and li can), and
+    `eta`, with which probability a batch updates it. normalise: of the projected rows, by "batch" norm, by the
+    "standard" moments or the "max_abs" of the training rows (for projections that do not learn), or "none".
+    scale_input: "max_abs" divides each column of the data by its largest absolute value. hashed_columns: a table of
+    that many columns into which ids are hashed, so that every id below 2**63 is allowed. wide: a linear model beside.
+    feature_dropout: how many of a row's non-zeros are left out in training; dropout: how many hidden units.
+    """
+
+    n_columns: int
+    n_outputs: int
+    scheme: str = "count_sketch"
+    n_components: int = 1000
+    options: dict = field(default_factory=dict)
+    learn: bool = True
+    eta: float = 1.0
+    wide: bool = True
+    hashed_columns: int | None = None
+    normalise: str = "batch"
+    scale_input: str = "none"
+    activation: str = "linear"
+    hidden: tuple[int, ...] = (1000, 1000)
+    dropout: float = 0.0
+    feature_dropout: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(int(width) for width in self.hidden))
+        _one_of("normalise", self.normalise, NORMALISATIONS)
+        _one_of("scale_input", self.scale_input, ("max_abs", "none"))
+        _one_of("activation", self.activation, tuple(ACTIVATIONS))
+        if self.learn and self.normalise in ("standard", "max_abs"):
+            raise InputError(
+                f"normalise={self.normalise!r} needs outputs that do not move; a learnt projection has "
+                "'batch' or 'none'"
+            )
+        for name in ("dropout", "feature_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"{name}={getattr(self, name)} is not possible; it is from 0 to below 1")
+        if any(width < 1 for width in self.hidden):
+            raise InputError(f"hidden={self.hidden} is not possible; widths start at 1")
+
+    def to_dict(self) -> dict:
+        return {**dataclasses.asdict(self), "hidden": list(self.hidden)}
+
+    @property
+    def width(self) -> int:
+        """Columns that the layers see."""
+        return self.hashed_columns or self.n_columns
+
+
+class SketchNetwork(nn.Module):
+    """projection → normalisation → activation → hidden ReLU layers → outputs, plus the wide path.
+
+    `forward` takes a CsrBatch. The layers that read sparse rows work on the processor; the others follow `.to(device)`.
+    With a projection that does not learn, `project` can be called once and `forward_projected` from then on.
+    """
+
+    def __init__(self, config: NetworkConfig):
+        super().__init__()
+        self.config = config
+        d, k = config.width, config.n_components
+        if config.learn:
+            layer = LearnableProjection(d, k, config.scheme, seed=config.seed, eta=config.eta, **config.options)
+        else:
+            layer = FixedProjection(d, k, config.scheme, seed=config.seed, **config.options)
+        self.projection = layer
+        self.wide = Wide(d, config.n_outputs) if config.wide else None
+        if config.scale_input == "max_abs":
+            self.register_buffer("input_scale", torch.ones(d))
+        if config.normalise == "batch":
+            self.norm = nn.BatchNorm1d(k)
+        else:
+            self.register_buffer("shift", torch.zeros(k))
+            self.register_buffer("scale", torch.ones(k))
+        with torch.random.fork_rng(devices=[]):  # the same start for the same seed, whatever was drawn before
+            torch.manual_seed(config.seed)
+            self.layers = nn.Sequential(*_hidden(config))
+        self._table_key = random.hash_key(config.seed, random.STREAM_TABLE)
+
+    @property
+    def device(self) -> torch.device:
+        return self.layers[-1].weight.device
+
+    def to(self, device) -> SketchNetwork:
+        """Move the dense part; weights that belong to columns stay where the sparse rows are."""
+        for child in self.children():
+            if not isinstance(child, LearnableProjection | FixedProjection | Wide):
+                child.to(device)
+        if self.config.normalise != "batch":
+            self.shift, self.scale = self.shift.to(device), self.scale.to(device)
+        return self
+
+    # -- sparse rows
+
+    def read(self, batch: CsrBatch, dropout_key=None) -> Numbered:
+        """Check a batch, hash, scale and drop its entries as configured, and number its columns."""
+        config = self.config
+        if config.hashed_columns:
+            batch = hash_columns(batch, config.hashed_columns, self._table_key)
+        batch = as_csr(batch, config.width)
+        if config.scale_input == "max_abs":
+            values = batch.values / backend().gather(self.input_scale.numpy(), batch.indices)
+            batch = dataclasses.replace(batch, values=values.astype(np.float32))
+        if dropout_key is not None and config.feature_dropout > 0:
+            arrays = backend().drop_entries(*batch.arrays, config.feature_dropout, dropout_key)
+            batch = CsrBatch(*arrays, batch.n_columns)
+        if not config.learn and not config.wide:
+            return Numbered(batch, None, None)  # nobody asks for numbers
+        return number(batch, config.width)
+
+    def project(self, batch: CsrBatch) -> torch.Tensor:
+        """What `forward_projected` takes, for a projection that does not learn and has no wide path."""
+        return self.projection(self.read(batch))
+
+    def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
+        rows = batch if isinstance(batch, Numbered) else self.read(batch)
+        outputs = self.forward_projected(self.projection(rows, values))
+        if self.wide is not None:
+            outputs = outputs + self.wide(rows, values).to(outputs.device)
+        return outputs
+
+    def forward_projected(self, projected: torch.Tensor) -> torch.Tensor:
+        projected = projected.to(self.device)
+        if self.config.normalise == "batch":
+            # A single row has no variance of its own.
+            by_batch = self.training and len(projected) > 1
+            projected = self.norm(projected) if by_batch or not self.training else self._norm_by_average(projected)
+        elif self.config.normalise != "none":
+            projected = (projected - self.shift) * self.scale
+        return self.layers(projected)
+
+    def _norm_by_average(self, projected: torch.Tensor) -> torch.Tensor:
+        norm = self.norm
+        return nn.functional.batch_norm(
+            projected, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
+        )
+
+    # -- what is learnt before training
+
+    def set_moments(self, moments: Moments) -> None:
+        """Normalise by these moments of the projected training rows. Columns that never vary become zero."""
+        by = moments.deviation if self.config.normalise == "standard" else moments.max_abs
+        by = np.where(by > 1e-12 * np.maximum(moments.max_abs, 1e-300), by, np.inf)
+        if self.config.normalise == "standard":
+            self.shift.copy_(torch.from_numpy(moments.mean))
+        self.scale.copy_(torch.from_numpy(1 / by))
+
+    def see_input(self, batch: CsrBatch) -> None:
+        """Take a batch of the training rows into the columns' largest absolute values, which are 0 at first."""
+        if self.config.hashed_columns:
+            batch = hash_columns(batch, self.config.hashed_columns, self._table_key)
+        backend().max_abs(batch.indices, batch.values, self.input_scale.numpy())
+
+
+def hash_columns(batch: CsrBatch, n_columns: int, key) -> CsrBatch:
+    """The same rows with their ids hashed into `n_columns`."""
+    ids = as_ids(batch.indices)
+    if len(ids) and ids.min() < 0:
+        raise InputError(f"column id {ids.min()} is negative; ids start at 0")
+    hashed = random.bucket_of(random.hash64(ids.astype(np.uint64), *key), np.uint64(n_columns))
+    return dataclasses.replace(batch, indices=hashed.astype(np.int64), n_columns=n_columns)
+
+
+def _hidden(config: NetworkConfig) -> list[nn.Module]:
+    layers, width = [ACTIVATIONS[config.activation]()], config.n_components
+    for next_width in config.hidden:
+        layer = nn.Linear(width, next_width)
+        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        nn.init.zeros_(layer.bias)
+        layers += [layer, nn.ReLU()]
+        if config.dropout > 0:
+            layers.append(nn.Dropout(config.dropout))
+        width = next_width
+    last = nn.Linear(width, config.n_outputs)
+    nn.init.normal_(last.weight, std=0.01)
+    nn.init.zeros_(last.bias)
+    return [*layers, last]
+
+
+def _one_of(name: str, given: str, allowed: tuple) -> None:
+    if given not in allowed:
+        raise InputError(f"{name}={given!r} is not possible; allowed are {', '.join(allowed)}")

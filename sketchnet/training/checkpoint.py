@@ -1,0 +1,98 @@
+"""Model folders: `config.json`, `weights.safetensors`, `history.jsonl`, and while training goes on a checkpoint.
+
+Every file is replaced at once, and none of them can hold code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from sketchnet.errors import InputError
+from sketchnet.storage import write_json, writing
+
+FORMAT = 1
+CONFIG, WEIGHTS, HISTORY, CHECKPOINT = "config.json", "weights.safetensors", "history.jsonl", "checkpoint.safetensors"
+
+
+def write_tensors(path: Path, tensors: dict[str, torch.Tensor], notes: dict | None = None) -> None:
+    """Replace a safetensors file; `notes` are plain JSON values kept in its header."""
+    new = path.with_name(path.name + ".new")
+    try:
+        with writing(path):
+            plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+            try:
+                save_file(plain, new, {"notes": json.dumps(notes or {})})
+            except SafetensorError as error:  # its way to say that the system refused to write
+                raise OSError(None, str(error)) from None
+            descriptor = os.open(new, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(new, path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def read_tensors(path: Path, shapes: dict[str, torch.Size] | None = None) -> tuple[dict[str, torch.Tensor], dict]:
+    """(tensors, notes) of a file. With `shapes`, it must hold just those; that is checked before anything is loaded."""
+    try:
+        with safe_open(path, "pt") as file:
+            names = set(file.keys())
+            if shapes is not None:
+                found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
+                for name in {**shapes, **found}:
+                    theirs, ours = found.get(name), tuple(shapes[name]) if name in shapes else None
+                    if theirs != ours:
+                        raise InputError(f"{path} does not fit its config.json: {name} is {theirs}, expected {ours}")
+            notes = json.loads((file.metadata() or {}).get("notes", "{}"))
+            return {name: file.get_tensor(name) for name in names}, notes
+    except FileNotFoundError:
+        raise InputError(f"there is no {path}") from None
+    except (SafetensorError, json.JSONDecodeError, OSError) as error:
+        raise InputError(f"{path} is damaged: {error}") from None
+
+
+def write_config(folder: Path, content: dict) -> None:
+    with writing(folder / CONFIG):
+        write_json(folder / CONFIG, {"format": FORMAT, **content})
+
+
+def read_config(folder: Path) -> dict:
+    path = Path(folder) / CONFIG
+    if not path.is_file():
+        raise InputError(f"{folder} is no model: there is no {path}")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is damaged: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        found = content.get("format") if isinstance(content, dict) else None
+        raise InputError(f"{path} has format {found!r}; this version reads format {FORMAT}")
+    return content
+
+
+def write_history(folder: Path, records: list[dict]) -> None:
+    path = folder / HISTORY
+    new = path.with_name(path.name + ".new")
+    with writing(path):
+        with open(new, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records)
+        os.replace(new, path)
+
+
+def read_history(folder: Path) -> list[dict]:
+    path = Path(folder) / HISTORY
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is damaged: {error}") from None

@@ -1,0 +1,308 @@
+"""The training loop. It reads top to bottom."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from sketchnet import random
+from sketchnet.data.batches import epoch_order, iterate_batches, iterate_numbered
+from sketchnet.errors import SketchnetError
+from sketchnet.memory import parse_memory
+from sketchnet.nn import LearnableProjection, SketchNetwork
+from sketchnet.normalisation import Moments
+from sketchnet.storage import locked
+from sketchnet.training import checkpoint
+from sketchnet.training.config import TrainingConfig
+from sketchnet.training.model import Model
+from sketchnet.training.optimisers import make_optimiser
+from sketchnet.training.task import Task
+
+_ROWS = 1024  # rows at a time where nothing is learnt
+
+
+class TrainingError(SketchnetError):
+    """Training cannot go on."""
+
+
+class Interrupted(SketchnetError):
+    """Asked to stop; what was reached is saved."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Rows (a CsrBatch or a data set on disk), their encoded targets, and a weight for each if they differ."""
+
+    data: object
+    targets: object
+    weights: np.ndarray | None = None
+
+
+@dataclass
+class Progress:
+    """How far training has come; together with the weights, all that a checkpoint needs."""
+
+    epoch: int = 0
+    step: int = 0  # within the epoch
+    loss: float = 0.0  # summed over the epoch so far
+    weight: float = 0.0
+    best_epoch: int = -1
+    best: tuple[float, float] = (float("inf"), float("inf"))  # validation error, then loss
+    seconds: float = 0.0
+    history: list[dict] = field(default_factory=list)
+
+
+def train(
+    model: Model,
+    examples: Examples,
+    valid: Examples | None,
+    *,
+    folder: Path | None = None,
+    memory: str | int | None = "1GiB",
+    report: Callable[[dict], None] = lambda record: None,
+    tick: Callable[[int, int, str], None] = lambda done, total, note: None,
+) -> None:
+    """Train the model's network in place; afterwards it is the network of the best epoch on `valid`.
+
+    With a `folder` the state is saved after every epoch and on SIGINT or SIGTERM, and a run that was cut off goes on
+    where it was, to the same weights. `report` is told each record of the history, `tick(done, total, note)` each step.
+    """
+    if folder is None:
+        return _train(model, examples, valid, None, memory, report, tick, lambda: False)
+    with locked(folder), _signals() as asked_to_stop:
+        _train(model, examples, valid, folder, memory, report, tick, asked_to_stop)
+
+
+def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) -> None:
+    network, task, config = model.network, model.task, model.training
+    optimiser, state = make_optimiser(network, config), Progress()
+    begun = time.perf_counter()
+
+    def note(record: dict) -> None:
+        state.history.append(record)
+        report(record)
+
+    source = _Rows(network, examples, config, parse_memory(memory), note)
+    kept = None  # the best network, where no folder keeps it
+    if folder is not None and (folder / checkpoint.CHECKPOINT).exists():
+        state = _resume(folder, network, optimiser)
+        begun -= state.seconds
+    total = config.epochs * source.n_batches
+    with torch.random.fork_rng(devices=_cuda(network)):
+        while state.epoch < config.epochs:
+            network.train()
+            for rows, batch in source.batches(state.epoch, state.step):
+                step = state.epoch * source.n_batches + state.step
+                optimiser.schedule(state.epoch, step / total)
+                torch.manual_seed(_seed(config.seed, step))
+                _choose_updates(network, config.seed, step)
+                outputs = source.outputs(batch, step)
+                loss, weight = _loss(task, outputs, examples, rows)
+                value = float(loss.detach())
+                if not np.isfinite(value):
+                    kept_at = f"; {folder} keeps the state before it" if folder is not None else ""
+                    raise TrainingError(
+                        f"the loss is {value} in epoch {state.epoch + 1}, step {state.step + 1}: the rates "
+                        f"({config.rate:g}, {config.sparse_rate:g}) may be too high, or values too large{kept_at}"
+                    )
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                state.loss, state.weight, state.step = (
+                    state.loss + value * weight,
+                    state.weight + weight,
+                    state.step + 1,
+                )
+                state.seconds = time.perf_counter() - begun
+                tick(step + 1, total, f"epoch {state.epoch + 1}, loss {state.loss / max(state.weight, 1e-300):.4f}")
+                if asked_to_stop():
+                    _save(folder, network, optimiser, state)
+                    raise Interrupted(f"stopped as asked; run the same command again to go on from {folder}")
+            optimiser.settle()
+            record = {"epoch": state.epoch + 1, "loss": state.loss / max(state.weight, 1e-300)}
+            reached = (0.0, -state.epoch)  # without validation rows, the last epoch is the best
+            if valid is not None:
+                reached = evaluate(network, task, valid)
+                record |= {"valid_error": reached[0], "valid_loss": reached[1]}
+            state.seconds = time.perf_counter() - begun
+            note({**record, "seconds": round(state.seconds, 3)})
+            if reached < state.best:
+                state.best, state.best_epoch = reached, state.epoch
+                if folder is not None:
+                    checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict())
+                else:
+                    kept = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+            state.epoch, state.step, state.loss, state.weight = state.epoch + 1, 0, 0.0, 0.0
+            enough = config.patience is not None and state.epoch - 1 - state.best_epoch >= config.patience
+            if enough or (config.seconds is not None and state.seconds > config.seconds):
+                break
+            if folder is not None:
+                _save(folder, network, optimiser, state)
+    if folder is not None:
+        kept, _ = checkpoint.read_tensors(folder / checkpoint.WEIGHTS)
+    if state.best_epoch != state.epoch - 1:
+        network.load_state_dict(kept)
+    for layer in (network.projection, network.wide):
+        if hasattr(layer, "before_read"):
+            layer.before_read = None
+    network.requires_grad_(True)
+    network.eval()
+    model.history = [*state.history, {"best_epoch": state.best_epoch + 1, "seconds": round(state.seconds, 3)}]
+    if folder is not None:
+        checkpoint.write_history(folder, model.history)
+        (folder / checkpoint.CHECKPOINT).unlink(missing_ok=True)
+
+
+class _Rows:
+    """The training rows as the network takes them: projected once where that is possible and fits, else read anew."""
+
+    def __init__(self, network: SketchNetwork, examples: Examples, config: TrainingConfig, budget: int, note):
+        self._network, self._data, self._config = network, examples.data, config
+        self.n_batches = sum(1 for _ in epoch_order(self._data, config.batch_size, seed=config.seed))
+        if network.config.scale_input == "max_abs":
+            with _timed("scale", note):
+                network.input_scale.zero_()
+                for batch in iterate_batches(self._data, _ROWS, shuffle=False):
+                    network.see_input(batch)
+                network.input_scale[network.input_scale == 0] = 1
+        settings = network.config
+        self._projected = None
+        fits = self._data.n_rows * settings.n_components * 4 <= budget
+        moments = Moments(settings.n_components) if settings.normalise in ("standard", "max_abs") else None
+        if settings.learn or not (moments or (fits and self._can_cache)):
+            return
+        with _timed("project", note):
+            if fits and self._can_cache:
+                self._projected = torch.empty(self._data.n_rows, settings.n_components)
+            done = 0
+            for batch in iterate_batches(self._data, _ROWS, shuffle=False):
+                rows = network.project(batch)
+                if self._projected is not None:
+                    self._projected[done : done + len(rows)] = rows
+                if moments is not None:
+                    moments.update(rows.numpy())
+                done += len(rows)
+        if moments is not None:
+            network.set_moments(moments)
+
+    @property
+    def _can_cache(self) -> bool:
+        settings = self._network.config
+        return not (settings.learn or settings.wide or settings.feature_dropout)
+
+    def batches(self, epoch: int, skip: int) -> Iterator[tuple]:
+        """(row numbers, batch) in the epoch's order, from batch number `skip` on."""
+        config = self._config
+        if self._projected is None:
+            yield from iterate_numbered(self._data, config.batch_size, seed=config.seed, epoch=epoch, skip=skip)
+            return
+        for number, rows in enumerate(epoch_order(self._data, config.batch_size, seed=config.seed, epoch=epoch)):
+            if number >= skip:
+                yield rows, self._projected[torch.from_numpy(rows)]
+
+    def outputs(self, batch, step: int) -> torch.Tensor:
+        if self._projected is not None:
+            return self._network.forward_projected(batch)
+        settings, key = self._network.config, None
+        if settings.feature_dropout > 0:
+            key = random.hash_key(self._config.seed, random.STREAM_FEATURE_DROPOUT, step)
+        return self._network(self._network.read(batch, key))
+
+
+def evaluate(network: SketchNetwork, task: Task, examples: Examples) -> tuple[float, float]:
+    """(error, loss) on examples, averaged by their weights."""
+    network.eval()
+    sums, done = np.zeros(3), 0
+    with torch.no_grad():
+        for batch in iterate_batches(examples.data, _ROWS, shuffle=False):
+            rows = np.arange(done, done + batch.n_rows)
+            outputs = network(batch).cpu()
+            targets = task.batch(examples.targets, rows)
+            weights = np.ones(len(rows)) if examples.weights is None else examples.weights[rows]
+            sums[0] += task.mistakes(outputs, targets).double().numpy() @ weights
+            sums[1] += task.losses(outputs, targets).double().numpy() @ weights
+            sums[2] += weights.sum()
+            done += batch.n_rows
+    return float(sums[0] / sums[2]), float(sums[1] / sums[2])
+
+
+def _loss(task: Task, outputs: torch.Tensor, examples: Examples, rows: np.ndarray) -> tuple[torch.Tensor, float]:
+    """(mean loss, sum of weights) of a batch."""
+    losses = task.losses(outputs, task.batch(examples.targets, rows).to(outputs.device))
+    if examples.weights is None:
+        return losses.mean(), float(len(rows))
+    weights = torch.from_numpy(examples.weights[rows].astype(np.float32)).to(outputs.device)
+    total = float(weights.sum())
+    return (losses * weights).sum() / max(total, 1e-30), total
+
+
+def _choose_updates(network: SketchNetwork, seed: int, step: int) -> None:
+    """Let the batch update the projection with probability `eta`."""
+    layer = network.projection
+    if isinstance(layer, LearnableProjection) and layer.eta < 1:
+        word = random.words(seed, random.STREAM_ETA, step, 0)[0, 0]
+        layer.requires_grad_(bool(word < layer.eta * 2.0**32))
+
+
+def _seed(seed: int, step: int) -> int:
+    """Of torch's generator in a step, so that a run can go on in any of them."""
+    return int(random.words(seed, random.STREAM_STEP, step, 0).view(np.uint64)[0, 0] >> np.uint64(1))
+
+
+def _save(folder: Path, network: SketchNetwork, optimiser, state: Progress) -> None:
+    tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
+    tensors |= {f"optimiser.{name}": tensor for name, tensor in optimiser.state().items()}
+    checkpoint.write_tensors(folder / checkpoint.CHECKPOINT, tensors, asdict(state))
+    checkpoint.write_history(folder, state.history)
+
+
+def _resume(folder: Path, network: SketchNetwork, optimiser) -> Progress:
+    tensors, notes = checkpoint.read_tensors(folder / checkpoint.CHECKPOINT)
+    parts: dict[str, dict] = {"network": {}, "optimiser": {}}
+    for name, tensor in tensors.items():
+        part, _, rest = name.partition(".")
+        parts[part][rest] = tensor
+    network.load_state_dict(parts["network"])
+    optimiser.load_state(parts["optimiser"])
+    return Progress(**{**notes, "best": tuple(notes["best"])})
+
+
+@contextmanager
+def _signals() -> Iterator[Callable[[], bool]]:
+    """Gives a function that tells whether SIGINT or SIGTERM came. A second one acts as usual."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+    before = {}
+
+    def on_signal(number, frame):
+        asked.set()
+        signal.signal(number, before[number])
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, on_signal)
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _timed(stage: str, note: Callable[[dict], None]) -> Iterator[None]:
+    begun = time.perf_counter()
+    yield
+    note({"stage": stage, "seconds": round(time.perf_counter() - begun, 3)})
+
+
+def _cuda(network: SketchNetwork) -> list:
+    return [network.device] if network.device.type == "cuda" else []

@@ -1,0 +1,91 @@
+"""A network with its task: what is saved, loaded and asked for predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from sketchnet import __version__, random
+from sketchnet.data.batches import iterate_batches
+from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError
+from sketchnet.nn import NetworkConfig, SketchNetwork
+from sketchnet.storage import writing
+from sketchnet.training import checkpoint
+from sketchnet.training.config import TrainingConfig
+from sketchnet.training.task import Task
+
+_ROWS = 1024  # predicted at a time
+
+
+@dataclass
+class Model:
+    """`data` says how its rows were read (hashes, categories, the base of ids), so that others are read alike."""
+
+    network: SketchNetwork
+    task: Task
+    training: TrainingConfig
+    data: dict = field(default_factory=dict)
+    history: list[dict] = field(default_factory=list)
+
+    def outputs(self, rows, progress: Callable[[int, int], None] | None = None) -> np.ndarray:
+        """The network's outputs (n x n_outputs) for a CsrBatch or a data set on disk, in pieces."""
+        self.network.eval()
+        with torch.no_grad():
+            if isinstance(rows, CsrBatch) and rows.n_rows <= _ROWS:
+                return self.network(rows).cpu().numpy()
+            outputs, done = np.empty((rows.n_rows, self.task.n_outputs), np.float32), 0
+            for batch in iterate_batches(rows, _ROWS, shuffle=False):
+                outputs[done : done + batch.n_rows] = self.network(batch).cpu().numpy()
+                done += batch.n_rows
+                if progress is not None:
+                    progress(done, rows.n_rows)
+        return outputs
+
+    def config(self) -> dict:
+        return {
+            "sketchnet": __version__,
+            "layout": random.LAYOUT_VERSION,
+            "network": self.network.config.to_dict(),
+            "training": self.training.to_dict(),
+            "task": self.task.to_dict(),
+            "data": self.data,
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model into a folder, which is made if need be."""
+        folder = Path(folder)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        checkpoint.write_tensors(folder / checkpoint.WEIGHTS, self.network.state_dict())
+        checkpoint.write_history(folder, self.history)
+        checkpoint.write_config(folder, self.config())
+
+
+def load_model(folder: str | Path) -> Model:
+    """Read a model folder. Nothing in it is executed, and sizes are checked before memory is taken."""
+    folder = Path(folder)
+    content = checkpoint.read_config(folder)
+    if content.get("layout") != random.LAYOUT_VERSION:
+        raise InputError(f"{folder} draws by layout {content.get('layout')!r}; this version by {random.LAYOUT_VERSION}")
+    try:
+        task = Task.from_dict(content["task"])
+        config = NetworkConfig(**content["network"])
+        training = TrainingConfig(**content["training"])
+        if config.n_outputs != task.n_outputs:
+            raise InputError(f"{config.n_outputs} outputs do not fit the task's {task.n_outputs}")
+        with torch.device("meta"):  # shapes without memory
+            network = SketchNetwork(config)
+    except InputError as error:
+        raise InputError(f"{folder / checkpoint.CONFIG}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
+        raise InputError(f"{folder / checkpoint.CONFIG} is damaged: {type(error).__name__}: {error}") from None
+    shapes = {name: tensor.shape for name, tensor in network.state_dict().items()}
+    tensors, _ = checkpoint.read_tensors(folder / checkpoint.WEIGHTS, shapes)
+    network.load_state_dict(tensors, assign=True)
+    network.eval()
+    return Model(network, task, training, content.get("data") or {}, checkpoint.read_history(folder))

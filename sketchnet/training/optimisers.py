@@ -1,0 +1,213 @@
+"""Optimisers for networks whose first weights belong to millions of columns.
+
+Dense parameters go to torch.optim. Row-sparse gradients (of `LearnableProjection` and `Wide`) are applied by kernels
+that touch only the rows of the batch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+from math import cos, pi, sqrt
+
+import numpy as np
+import torch
+
+from sketchnet.kernels import backend
+from sketchnet.nn import LearnableProjection, SketchNetwork, Wide
+from sketchnet.training.config import TrainingConfig
+
+_ALL = 1 << 20  # rows brought up to date at a time
+
+
+def make_optimiser(network: SketchNetwork, config: TrainingConfig) -> Optimiser:
+    return (MomentumSGD if config.optimiser == "sgd" else LazyAdam)(network, config)
+
+
+class Optimiser(ABC):
+    """`schedule` says where in training we are, then `step` applies the gradients that `backward` left."""
+
+    def __init__(self, network: SketchNetwork, config: TrainingConfig):
+        self.config = config
+        # Both kinds of layers have one table of weights, read through `before_read`.
+        self._layers = {
+            name: layer for name, layer in network.named_modules() if isinstance(layer, LearnableProjection | Wide)
+        }
+        tables = {id(layer.weight) for layer in self._layers.values()}
+        dense = [p for p in network.parameters() if id(p) not in tables]
+        self._dense_parameters = dense
+        groups = [
+            {"params": [p for p in dense if p.ndim > 1], "weight_decay": config.l2},
+            {"params": [p for p in dense if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+        self._dense = self._make_dense(groups)
+        self._state = {name: self._make_state(_table(layer)) for name, layer in self._layers.items()}
+        self.steps = 0
+
+    @abstractmethod
+    def _make_dense(self, groups: list[dict]) -> torch.optim.Optimizer: ...
+
+    @abstractmethod
+    def _make_state(self, table: np.ndarray) -> dict[str, np.ndarray]:
+        """What is kept for every row of a table of weights."""
+
+    @abstractmethod
+    def schedule(self, epoch: int, fraction: float) -> None:
+        """Set rates for a step that comes after `epoch` whole epochs, and `fraction` of all of training."""
+
+    @abstractmethod
+    def _update(self, name: str, table: np.ndarray, rows: np.ndarray, gradient: np.ndarray) -> None: ...
+
+    def step(self) -> None:
+        self.steps += 1
+        self._dense.step()
+        for name, layer in self._layers.items():
+            if layer.weight.grad is not None:
+                rows, gradient = layer.weight.grad._indices()[0].numpy(), layer.weight.grad._values().numpy()
+                self._update(name, _table(layer), rows, gradient.reshape(len(rows), -1))
+
+    def zero_grad(self) -> None:
+        self._dense.zero_grad(set_to_none=True)
+        for layer in self._layers.values():
+            layer.weight.grad = None
+
+    def settle(self) -> None:  # noqa: B027 (most optimisers are never late)
+        """Bring all weights up to date, where updates are late."""
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """All that must be saved, beside the network, to go on as if nothing had happened."""
+        tensors = {"steps": torch.tensor(self.steps)}
+        for number, state in self._dense.state_dict()["state"].items():
+            for key, value in state.items():
+                if value is not None:
+                    tensors[f"dense.{number}.{key}"] = torch.as_tensor(value)
+        for name, arrays in self._state.items():
+            for key, array in arrays.items():
+                tensors[f"sparse.{name}.{key}"] = torch.from_numpy(array)
+        return tensors
+
+    def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        self.steps = int(tensors["steps"])
+        state: dict[int, dict] = {}
+        for full_name, tensor in tensors.items():
+            kind, _, rest = full_name.partition(".")
+            if kind == "dense":
+                number, _, key = rest.partition(".")
+                state.setdefault(int(number), {})[key] = tensor
+            elif kind == "sparse":
+                name, _, key = rest.rpartition(".")
+                self._state[name][key][:] = tensor.numpy()
+        self._dense.load_state_dict({**self._dense.state_dict(), "state": state})
+
+
+class LazyAdam(Optimiser):
+    """AdamW; for tables of weights its lazy form: rows that a batch does not use keep weights and moments."""
+
+    _betas, _epsilon = (0.9, 0.999), 1e-8
+
+    def _make_dense(self, groups):
+        return torch.optim.AdamW(groups, lr=self.config.rate, betas=self._betas, eps=self._epsilon)
+
+    def _make_state(self, table):
+        return {"first": np.zeros_like(table), "second": np.zeros_like(table)}
+
+    def schedule(self, epoch, fraction):
+        warm_up = 0.05
+        factor = fraction / warm_up if fraction < warm_up else (1 + cos(pi * (fraction - warm_up) / (1 - warm_up))) / 2
+        for group in self._dense.param_groups:
+            group["lr"] = self.config.rate * factor
+        self._sparse_rate = self.config.sparse_rate * factor
+
+    def _update(self, name, table, rows, gradient):
+        (beta1, beta2), rate = self._betas, self._sparse_rate
+        first_correction = 1 / (1 - beta1**self.steps)
+        second_correction = 1 / sqrt(1 - beta2**self.steps)
+        backend().adam_step(
+            table, *self._state[name].values(), rows, gradient, rate * first_correction, beta1, beta2, self._epsilon,
+            second_correction, rate * self.config.l2,
+        )  # fmt: skip
+
+
+class MomentumSGD(Optimiser):
+    """v = momentum * v + gradient + l2 * w; w -= rate * v, for every weight at every step.
+
+    A row that no batch uses for some steps has a gradient of zero in them, so (w, v) is multiplied by the same 2 x 2
+    matrix each time. Its powers are kept, and a row is brought up to date when it is read. Rates change between epochs
+    only; then all rows are brought up to date. Steps in which `eta` leaves the projection alone do not count for it.
+    """
+
+    def __init__(self, network, config):
+        super().__init__(network, config)
+        self._now = dict.fromkeys(self._layers, 0)
+        self._powers = {name: np.eye(2).reshape(1, 4) for name in self._layers}
+        self._epoch = -1
+        for name, layer in self._layers.items():
+            layer.before_read = partial(self._catch_up, name)
+
+    def _make_dense(self, groups):
+        return torch.optim.SGD(groups, lr=self.config.rate, momentum=self.config.momentum[0])
+
+    def _make_state(self, table):
+        return {"velocity": np.zeros_like(table), "last": np.zeros(len(table), np.int32)}
+
+    def schedule(self, epoch, fraction):
+        if epoch == self._epoch:
+            return
+        self.settle()
+        self._set_rates(epoch)
+
+    def _set_rates(self, epoch: int) -> None:
+        config, self._epoch = self.config, epoch
+        low, high = config.momentum
+        self._momentum = low + (high - low) * min(1.0, 2 * epoch / config.epochs)
+        self._rate = config.rate * config.decay**epoch
+        for group in self._dense.param_groups:
+            group["lr"], group["momentum"] = self._rate, self._momentum
+        rate, momentum, l2 = self._rate * config.sparse_rate, self._momentum, config.l2
+        self._matrix = np.array([[1 - rate * l2, -rate * momentum], [l2, momentum]])
+
+    def state(self):
+        # Late rows are saved as late as they are: bringing them up to date here would round where others do not.
+        late = {f"late.{name}": torch.tensor(now) for name, now in self._now.items()}
+        return {**super().state(), **late, "epoch": torch.tensor(self._epoch)}
+
+    def load_state(self, tensors):
+        super().load_state(tensors)
+        self._now = {name: int(tensors[f"late.{name}"]) for name in self._now}
+        self._set_rates(int(tensors["epoch"]))
+
+    def settle(self):
+        for name, layer in self._layers.items():
+            for start in range(0, len(layer.weight), _ALL):
+                self._catch_up(name, np.arange(start, min(len(layer.weight), start + _ALL)))
+            self._state[name]["last"][:] = 0
+            self._now[name], self._powers[name] = 0, np.eye(2).reshape(1, 4)
+
+    def _catch_up(self, name: str, rows: np.ndarray) -> None:
+        now, powers = self._now[name], self._powers[name]
+        if now == 0:
+            return
+        if len(powers) <= now:
+            self._powers[name] = powers = _more_powers(powers, self._matrix, now)
+        backend().momentum_wait(_table(self._layers[name]), *self._state[name].values(), rows, now, powers)
+
+    def _update(self, name, table, rows, gradient):
+        self._now[name] += 1
+        backend().momentum_step(
+            table, *self._state[name].values(), rows, gradient, self._now[name],
+            self._rate * self.config.sparse_rate, self._momentum, self.config.l2,
+        )  # fmt: skip
+
+
+def _table(layer: LearnableProjection | Wide) -> np.ndarray:
+    """The layer's weights as rows, without copying."""
+    weights = layer.weight.detach().numpy()
+    return weights.reshape(len(weights), -1)
+
+
+def _more_powers(powers: np.ndarray, matrix: np.ndarray, now: int) -> np.ndarray:
+    """Row m is matrix**m; at least `now` + 1 rows, and some ahead."""
+    more = [powers[-1].reshape(2, 2)]
+    for _ in range(now + 256 - len(powers)):
+        more.append(matrix @ more[-1])
+    return np.concatenate([powers, np.array(more[1:]).reshape(-1, 4)])

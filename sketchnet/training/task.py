@@ -1,0 +1,130 @@
+"""What a network is to predict: its outputs, its loss, its error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch.nn import functional
+
+from sketchnet.errors import InputError
+
+KINDS = ("binary", "multiclass", "multilabel", "regression")
+
+
+@dataclass(frozen=True)
+class Task:
+    """`kind`, the class labels in the order of the outputs, and for regression the targets' mean and deviation.
+
+    Targets are encoded as one number a row (class number, or standardised value), or for "multilabel" as a CSR array of
+    0 and 1. The loss is cross-entropy (binary, softmax, or binary for each label) or the squared error.
+    """
+
+    kind: str
+    classes: tuple = ()
+    mean: float = 0.0
+    deviation: float = 1.0
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.classes) if self.kind in ("multiclass", "multilabel") else 1
+
+    def to_dict(self) -> dict:
+        return {
+            "kind": self.kind,
+            "classes": list(self.classes),
+            "mean": self.mean,
+            "deviation": self.deviation,
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict) -> Task:
+        if content.get("kind") not in KINDS:
+            raise InputError(f"there is no task {content.get('kind')!r}; there are {', '.join(KINDS)}")
+        return cls(content["kind"], tuple(content["classes"]), float(content["mean"]), float(content["deviation"]))
+
+    @classmethod
+    def of_labels(cls, labels, regression: bool = False) -> Task:
+        """The task that labels call for: an array (numbers or texts), or a sparse matrix of 0 and 1."""
+        if sparse.issparse(labels):
+            return cls("multilabel", tuple(range(labels.shape[1])))
+        labels = np.asarray(labels)
+        if len(labels) == 0:
+            raise InputError("there are no rows to learn from")
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            row = int(np.flatnonzero(~np.isfinite(labels))[0])
+            raise InputError(f"label {labels[row]} of row {row} is not a finite number")
+        if regression:
+            labels = labels.astype(np.float64)
+            return cls("regression", (), float(labels.mean()), float(labels.std()) or 1.0)
+        classes = np.unique(labels)
+        if labels.dtype.kind == "f" and len(classes) > 1000 and not np.array_equal(classes, np.round(classes)):
+            raise InputError(f"the labels are {len(classes):,} different fractions: that is regression, not classes")
+        if len(classes) < 2:
+            raise InputError(f"there is only one class, {classes[0]}; a classifier needs at least two")
+        return cls("binary" if len(classes) == 2 else "multiclass", tuple(classes.tolist()))
+
+    def encode(self, labels):
+        """Targets as training takes them."""
+        if self.kind == "multilabel":
+            labels = sparse.csr_array(labels)
+            if labels.shape[1] > self.n_outputs:
+                raise InputError(f"labels go up to {labels.shape[1] - 1}; the model knows 0 to {self.n_outputs - 1}")
+            labels.resize(labels.shape[0], self.n_outputs)
+            return labels.astype(np.float32)
+        labels = np.asarray(labels)
+        if self.kind == "regression":
+            return ((labels.astype(np.float64) - self.mean) / self.deviation).astype(np.float32)
+        classes = np.asarray(self.classes)
+        found = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        wrong = np.flatnonzero(classes[found] != labels)
+        if len(wrong):
+            known = ", ".join(map(str, self.classes[:10])) + (", ..." if len(self.classes) > 10 else "")
+            raise InputError(f"label {labels[wrong[0]]} of row {wrong[0]} is not among the classes {known}")
+        return found
+
+    def batch(self, targets, rows: np.ndarray) -> torch.Tensor:
+        """The targets of some rows as a tensor."""
+        if self.kind == "multilabel":
+            return torch.from_numpy(targets[rows].toarray())
+        chosen = targets[rows]
+        return torch.from_numpy(chosen if self.kind == "multiclass" else chosen.astype(np.float32))
+
+    def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """One loss a row."""
+        if self.kind == "multiclass":
+            return functional.cross_entropy(outputs, targets, reduction="none")
+        if self.kind == "multilabel":
+            return functional.binary_cross_entropy_with_logits(outputs, targets, reduction="none").mean(dim=1)
+        if self.kind == "binary":
+            return functional.binary_cross_entropy_with_logits(outputs[:, 0], targets, reduction="none")
+        return (outputs[:, 0] - targets) ** 2
+
+    def mistakes(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """What the error rate averages: 1 for a wrong class, the share of wrong labels, the squared error."""
+        if self.kind == "multiclass":
+            return (outputs.argmax(dim=1) != targets).float()
+        if self.kind == "multilabel":
+            return ((outputs > 0) != (targets > 0)).float().mean(dim=1)
+        if self.kind == "binary":
+            return ((outputs[:, 0] > 0) != (targets > 0)).float()
+        return self.losses(outputs, targets)
+
+    def probabilities(self, outputs: np.ndarray) -> np.ndarray:
+        """A column for each class; for "multilabel" each label's own probability."""
+        outputs = torch.from_numpy(outputs).double()
+        if self.kind == "multiclass":
+            return torch.softmax(outputs, dim=1).numpy()
+        positive = torch.sigmoid(outputs).numpy()
+        return positive if self.kind == "multilabel" else np.hstack([1 - positive, positive])
+
+    def decide(self, outputs: np.ndarray) -> np.ndarray:
+        """Predicted labels; for "multilabel" an array of 0 and 1."""
+        if self.kind == "regression":
+            return outputs[:, 0].astype(np.float64) * self.deviation + self.mean
+        if self.kind == "multilabel":
+            return (outputs > 0).astype(np.int64)
+        numbers = (outputs[:, 0] > 0).astype(np.int64) if self.kind == "binary" else outputs.argmax(axis=1)
+        return np.asarray(self.classes)[numbers]
