@@ -10,7 +10,9 @@ import pytest
 import sketchnet
 
 PACKAGE = Path(sketchnet.__file__).parent
-ORDER = ["errors", "memory", "storage", "random", "kernels", "data", "projection", "normalisation", "nn", "training", "evaluation", "estimators", "cli", "__main__"]
+ORDER = """
+errors memory storage random kernels data projection normalisation nn training evaluation estimators cli __main__
+""".split()
 
 
 def imported(source: str) -> set[str]:

@@ -15,6 +15,7 @@ from sketchnet.cli.data import data_app
 from sketchnet.cli.ingest import ingest
 from sketchnet.cli.project import project
 from sketchnet.cli.synth import synth
+from sketchnet.cli.train import train
 from sketchnet.errors import InputError, SketchnetError
 
 app = typer.Typer(
@@ -28,6 +29,7 @@ app.command()(ingest)
 app.add_typer(data_app, name="data")
 app.command()(project)
 app.command()(synth)
+app.command()(train)
 
 
 def _show_version(wanted: bool) -> None:

@@ -22,6 +22,13 @@ def progress_rows(description: str) -> Iterator[Callable[[float | None, int], No
 
 
 @contextmanager
+def progress_steps(description: str) -> Iterator[Callable[[int, int, str], None]]:
+    """Gives a function `update(done, total, note)`."""
+    with _bar(description) as update:
+        yield update
+
+
+@contextmanager
 def _bar(description: str) -> Iterator[Callable]:
     if not sys.stderr.isatty():
         yield lambda done, total, note: None

@@ -14,7 +14,8 @@ from sketchnet.projection import make_scheme
 class FixedProjection(nn.Module):
     """x P for a random P of any scheme, drawn from a seed and never stored: d columns in, k out.
 
-    forward(batch) takes a `CsrBatch` (or a scipy CSR matrix) and gives a float32 tensor on the processor.
+    forward(batch) takes a `CsrBatch` (or a scipy CSR matrix) and gives a tensor on the processor: float64 for values of
+    float64, else float32.
     """
 
     def __init__(self, d: int, k: int, scheme: str = "count_sketch", *, seed: int = 0, **options):
@@ -26,7 +27,7 @@ class FixedProjection(nn.Module):
         rows = batch.batch if isinstance(batch, Numbered) else batch
         if values is not None:
             return _Project.apply(values, rows, self.operator)
-        return torch.from_numpy(self.operator.apply(rows, dtype="float32"))
+        return torch.from_numpy(self.operator.apply(rows))
 
     def extra_repr(self) -> str:
         return repr(self.operator)
@@ -38,16 +39,16 @@ class _Project(torch.autograd.Function):
     @staticmethod
     def forward(ctx, values, rows, operator):
         ctx.rows, ctx.operator = rows, operator
-        return torch.from_numpy(operator.apply(rows, dtype="float32"))
+        return torch.from_numpy(operator.apply(rows))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
-        gradient, (indptr, indices, _) = gradient.numpy(), ctx.rows.arrays
+        indptr, indices, _ = ctx.rows.arrays
         columns, local = backend().number_columns(indices)
-        result = torch.empty(len(indices))
+        result = torch.empty(len(indices), dtype=gradient.dtype)
         for row in range(len(indptr) - 1):  # P's rows for one data row at a time: memory stays bounded
             span = slice(int(indptr[row] - indptr[0]), int(indptr[row + 1] - indptr[0]))
             entries = ctx.operator.block(columns[local[span]])
-            result[span] = torch.from_numpy(entries @ gradient[row])
+            result[span] = torch.from_numpy(entries).to(gradient.dtype) @ gradient[row]
         return result, None, None

@@ -80,11 +80,13 @@ def _pieces(d: int) -> Iterator[np.ndarray]:
 class _Scatter(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight, values, numbered, starts, targets, slots, k):
-        weights = backend().gather(weight.detach().numpy(), slots)
-        out = np.empty((numbered.batch.n_rows, k), weights.dtype)
         batch = numbered.batch
+        dtype = np.float64 if batch.values.dtype == np.float64 else np.float32
+        weights = backend().gather(weight.detach().numpy(), slots).astype(dtype, copy=False)
+        out = np.empty((batch.n_rows, k), dtype)
         backend().scatter_forward(batch.indptr, numbered.local, batch.values, starts, targets, weights, out)
-        ctx.shape, ctx.kept = weight.shape, (numbered, starts, targets, slots, weights)
+        ctx.shape, ctx.dtype = weight.shape, weight.detach().numpy().dtype
+        ctx.kept = (numbered, starts, targets, slots, weights)
         return torch.from_numpy(out)
 
     @staticmethod
@@ -95,7 +97,7 @@ class _Scatter(torch.autograd.Function):
         by_weight = by_value = None
         if ctx.needs_input_grad[0]:
             found = backend().scatter_backward(batch.indptr, numbered.local, batch.values, starts, targets, gradient)
-            by_weight = sparse_gradient(slots, found, ctx.shape)
+            by_weight = sparse_gradient(slots, found.astype(ctx.dtype, copy=False), ctx.shape)
         if ctx.needs_input_grad[1]:
             by_value = backend().scatter_values(batch.indptr, numbered.local, starts, targets, weights, gradient)
             by_value = torch.from_numpy(by_value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from dataclasses import dataclass, field
 
@@ -110,6 +111,22 @@ class SketchNetwork(nn.Module):
     def device(self) -> torch.device:
         return self.layers[-1].weight.device
 
+    @property
+    def _dtype(self) -> np.dtype:
+        return np.dtype(np.float64 if self.layers[-1].weight.dtype == torch.float64 else np.float32)
+
+    def in_double(self) -> SketchNetwork:
+        """The same network computing in float64; the weights of columns are shared, not copied."""
+        twin = copy.copy(self)
+        twin._modules, twin._buffers = dict(self._modules), dict(self._buffers)
+        for name in ("layers", "norm"):
+            if name in twin._modules:
+                twin._modules[name] = copy.deepcopy(self._modules[name]).double()
+        for name in ("shift", "scale"):
+            if name in twin._buffers:
+                twin._buffers[name] = self._buffers[name].double()
+        return twin
+
     def to(self, device) -> SketchNetwork:
         """Move the dense part; weights that belong to columns stay where the sparse rows are."""
         for child in self.children():
@@ -127,9 +144,11 @@ class SketchNetwork(nn.Module):
         if config.hashed_columns:
             batch = hash_columns(batch, config.hashed_columns, self._table_key)
         batch = as_csr(batch, config.width)
+        if batch.values.dtype != self._dtype:
+            batch = dataclasses.replace(batch, values=batch.values.astype(self._dtype))
         if config.scale_input == "max_abs":
             values = batch.values / backend().gather(self.input_scale.numpy(), batch.indices)
-            batch = dataclasses.replace(batch, values=values.astype(np.float32))
+            batch = dataclasses.replace(batch, values=values.astype(self._dtype))
         if dropout_key is not None and config.feature_dropout > 0:
             arrays = backend().drop_entries(*batch.arrays, config.feature_dropout, dropout_key)
             batch = CsrBatch(*arrays, batch.n_columns)

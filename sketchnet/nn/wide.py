@@ -35,7 +35,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight, values, numbered):
         table, batch = weight.detach().numpy(), numbered.batch
-        out = np.empty((batch.n_rows, table.shape[1]), table.dtype)
+        out = np.empty((batch.n_rows, table.shape[1]), np.float64 if batch.values.dtype == np.float64 else np.float32)
         backend().wide_forward(*batch.arrays, table, out)
         ctx.numbered, ctx.table = numbered, table
         return torch.from_numpy(out)
@@ -48,7 +48,7 @@ class _Product(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             columns = numbered.columns
             found = backend().wide_backward(batch.indptr, numbered.local, batch.values, len(columns), gradient)
-            by_weight = sparse_gradient(columns, found, ctx.table.shape)
+            by_weight = sparse_gradient(columns, found.astype(ctx.table.dtype, copy=False), ctx.table.shape)
         if ctx.needs_input_grad[1]:
             by_value = torch.from_numpy(backend().wide_values(batch.indptr, batch.indices, ctx.table, gradient))
         return by_weight, by_value, None

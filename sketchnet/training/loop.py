@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -15,14 +16,15 @@ import torch
 
 from sketchnet import random
 from sketchnet.data.batches import epoch_order, iterate_batches, iterate_numbered
-from sketchnet.errors import SketchnetError
+from sketchnet.errors import InputError, SketchnetError
 from sketchnet.memory import parse_memory
 from sketchnet.nn import LearnableProjection, SketchNetwork
 from sketchnet.normalisation import Moments
-from sketchnet.storage import locked
+from sketchnet.storage import locked, writing
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
-from sketchnet.training.model import Model
+from sketchnet.training.examples import Examples
+from sketchnet.training.model import Model, load_model
 from sketchnet.training.optimisers import make_optimiser
 from sketchnet.training.task import Task
 
@@ -35,15 +37,6 @@ class TrainingError(SketchnetError):
 
 class Interrupted(SketchnetError):
     """Asked to stop; what was reached is saved."""
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Rows (a CsrBatch or a data set on disk), their encoded targets, and a weight for each if they differ."""
-
-    data: object
-    targets: object
-    weights: np.ndarray | None = None
 
 
 @dataclass
@@ -66,6 +59,7 @@ def train(
     valid: Examples | None,
     *,
     folder: Path | None = None,
+    overwrite: bool = False,
     memory: str | int | None = "1GiB",
     report: Callable[[dict], None] = lambda record: None,
     tick: Callable[[int, int, str], None] = lambda done, total, note: None,
@@ -73,12 +67,40 @@ def train(
     """Train the model's network in place; afterwards it is the network of the best epoch on `valid`.
 
     With a `folder` the state is saved after every epoch and on SIGINT or SIGTERM, and a run that was cut off goes on
-    where it was, to the same weights. `report` is told each record of the history, `tick(done, total, note)` each step.
+    where it was, to the same weights; a finished one is loaded. Another model in the folder is an error, unless
+    `overwrite`. `report` is told each record of the history, `tick(done, total, note)` each step.
     """
     if folder is None:
         return _train(model, examples, valid, None, memory, report, tick, lambda: False)
+    folder = Path(folder)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     with locked(folder), _signals() as asked_to_stop:
+        if _is_done(folder, model, overwrite):
+            finished = load_model(folder)
+            model.network.load_state_dict(finished.network.state_dict())
+            model.history = finished.history
+            return
         _train(model, examples, valid, folder, memory, report, tick, asked_to_stop)
+
+
+def _is_done(folder: Path, model: Model, overwrite: bool) -> bool:
+    """Whether the folder has just this model, finished. If it has none, it is made this one's."""
+    ours = json.loads(json.dumps(model.config()))
+    files = [folder / name for name in (checkpoint.CHECKPOINT, checkpoint.WEIGHTS, checkpoint.HISTORY)]
+    if overwrite:
+        for path in (folder / checkpoint.CONFIG, *files):
+            path.unlink(missing_ok=True)
+    if (folder / checkpoint.CONFIG).exists():
+        theirs = checkpoint.read_config(folder)
+        different = [part for part in ours if theirs.get(part) != ours[part]]
+        if different:
+            raise InputError(f"{folder} has another model, with another {different[0]}; choose another or overwrite it")
+        return files[1].exists() and any("best_epoch" in record for record in checkpoint.read_history(folder))
+    if any(path.exists() for path in files):
+        raise InputError(f"{folder} has parts of a model but no {checkpoint.CONFIG}; choose another or overwrite it")
+    checkpoint.write_config(folder, ours)
+    return False
 
 
 def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) -> None:
@@ -102,7 +124,7 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
             for rows, batch in source.batches(state.epoch, state.step):
                 step = state.epoch * source.n_batches + state.step
                 optimiser.schedule(state.epoch, step / total)
-                torch.manual_seed(_seed(config.seed, step))
+                _set_seed(network, config.seed, step)
                 _choose_updates(network, config.seed, step)
                 outputs = source.outputs(batch, step)
                 loss, weight = _loss(task, outputs, examples, rows)
@@ -155,6 +177,7 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
             layer.before_read = None
     network.requires_grad_(True)
     network.eval()
+    model._double = None  # of the network as it was before
     model.history = [*state.history, {"best_epoch": state.best_epoch + 1, "seconds": round(state.seconds, 3)}]
     if folder is not None:
         checkpoint.write_history(folder, model.history)
@@ -217,6 +240,28 @@ class _Rows:
         return self._network(self._network.read(batch, key))
 
 
+def train_once(model: Model, examples: Examples, optimiser) -> None:
+    """One pass over examples at constant rates, for rows that come in portions; steps go on from the optimiser's."""
+    network, task, config = model.network, model.task, model.training
+    network.train()
+    with torch.random.fork_rng(devices=_cuda(network)):
+        for rows, batch in iterate_numbered(examples.data, config.batch_size, seed=config.seed, epoch=optimiser.steps):
+            step = optimiser.steps
+            optimiser.schedule(0, None)
+            _set_seed(network, config.seed, step)
+            _choose_updates(network, config.seed, step)
+            key = random.hash_key(config.seed, random.STREAM_FEATURE_DROPOUT, step)
+            loss, _ = _loss(task, network(network.read(batch, key)), examples, rows)
+            if not np.isfinite(float(loss.detach())):
+                raise TrainingError(f"the loss is {float(loss.detach())} in step {step + 1}: the rates may be too high")
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    optimiser.settle()
+    network.eval()
+    model._double = None
+
+
 def evaluate(network: SketchNetwork, task: Task, examples: Examples) -> tuple[float, float]:
     """(error, loss) on examples, averaged by their weights."""
     network.eval()
@@ -235,13 +280,12 @@ def evaluate(network: SketchNetwork, task: Task, examples: Examples) -> tuple[fl
 
 
 def _loss(task: Task, outputs: torch.Tensor, examples: Examples, rows: np.ndarray) -> tuple[torch.Tensor, float]:
-    """(mean loss, sum of weights) of a batch."""
+    """(mean loss, sum of weights) of a batch; weights count relative to their mean over all examples."""
     losses = task.losses(outputs, task.batch(examples.targets, rows).to(outputs.device))
     if examples.weights is None:
         return losses.mean(), float(len(rows))
     weights = torch.from_numpy(examples.weights[rows].astype(np.float32)).to(outputs.device)
-    total = float(weights.sum())
-    return (losses * weights).sum() / max(total, 1e-30), total
+    return (losses * weights).mean() / examples.mean_weight, float(len(rows))
 
 
 def _choose_updates(network: SketchNetwork, seed: int, step: int) -> None:
@@ -252,9 +296,12 @@ def _choose_updates(network: SketchNetwork, seed: int, step: int) -> None:
         layer.requires_grad_(bool(word < layer.eta * 2.0**32))
 
 
-def _seed(seed: int, step: int) -> int:
-    """Of torch's generator in a step, so that a run can go on in any of them."""
-    return int(random.words(seed, random.STREAM_STEP, step, 0).view(np.uint64)[0, 0] >> np.uint64(1))
+def _set_seed(network: SketchNetwork, seed: int, step: int) -> None:
+    """Of torch's generator, anew in each step, so that a run can go on in any of them."""
+    word = int(random.words(seed, random.STREAM_STEP, step, 0).view(np.uint64)[0, 0] >> np.uint64(1))
+    torch.default_generator.manual_seed(word)  # torch.manual_seed takes milliseconds where there is no CUDA
+    if network.device.type == "cuda":
+        torch.cuda.manual_seed(word)
 
 
 def _save(folder: Path, network: SketchNetwork, optimiser, state: Progress) -> None:

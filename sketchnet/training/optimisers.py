@@ -17,6 +17,7 @@ from sketchnet.kernels import backend
 from sketchnet.nn import LearnableProjection, SketchNetwork, Wide
 from sketchnet.training.config import TrainingConfig
 
+_WARM_UP = 0.05  # of all steps
 _ALL = 1 << 20  # rows brought up to date at a time
 
 
@@ -52,8 +53,8 @@ class Optimiser(ABC):
         """What is kept for every row of a table of weights."""
 
     @abstractmethod
-    def schedule(self, epoch: int, fraction: float) -> None:
-        """Set rates for a step that comes after `epoch` whole epochs, and `fraction` of all of training."""
+    def schedule(self, epoch: int, fraction: float | None) -> None:
+        """Set rates for a step that comes after `epoch` whole epochs, and `fraction` of training, if it has an end."""
 
     @abstractmethod
     def _update(self, name: str, table: np.ndarray, rows: np.ndarray, gradient: np.ndarray) -> None: ...
@@ -64,7 +65,8 @@ class Optimiser(ABC):
         for name, layer in self._layers.items():
             if layer.weight.grad is not None:
                 rows, gradient = layer.weight.grad._indices()[0].numpy(), layer.weight.grad._values().numpy()
-                self._update(name, _table(layer), rows, gradient.reshape(len(rows), -1))
+                table = _table(layer)
+                self._update(name, table, rows, gradient.reshape(len(rows), table.shape[1]))
 
     def zero_grad(self) -> None:
         self._dense.zero_grad(set_to_none=True)
@@ -112,8 +114,10 @@ class LazyAdam(Optimiser):
         return {"first": np.zeros_like(table), "second": np.zeros_like(table)}
 
     def schedule(self, epoch, fraction):
-        warm_up = 0.05
-        factor = fraction / warm_up if fraction < warm_up else (1 + cos(pi * (fraction - warm_up) / (1 - warm_up))) / 2
+        factor = 1.0
+        if fraction is not None:
+            rising, falling = fraction / _WARM_UP, (1 + cos(pi * (fraction - _WARM_UP) / (1 - _WARM_UP))) / 2
+            factor = rising if fraction < _WARM_UP else falling
         for group in self._dense.param_groups:
             group["lr"] = self.config.rate * factor
         self._sparse_rate = self.config.sparse_rate * factor

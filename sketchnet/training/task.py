@@ -126,5 +126,8 @@ class Task:
             return outputs[:, 0].astype(np.float64) * self.deviation + self.mean
         if self.kind == "multilabel":
             return (outputs > 0).astype(np.int64)
-        numbers = (outputs[:, 0] > 0).astype(np.int64) if self.kind == "binary" else outputs.argmax(axis=1)
-        return np.asarray(self.classes)[numbers]
+        return np.asarray(self.classes)[self.numbers(outputs)]
+
+    def numbers(self, outputs: np.ndarray) -> np.ndarray:
+        """The number of the likeliest class of each row."""
+        return (outputs[:, 0] > 0).astype(np.int64) if self.kind == "binary" else outputs.argmax(axis=1)

@@ -1,0 +1,187 @@
+"""What the verbs that read files share: which format, and how."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, get_type_hints
+
+import typer
+
+from sketchnet.errors import InputError
+from sketchnet.memory import format_memory, parse_memory
+
+_FORMATS = {
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".csv": "table",
+    ".tsv": "table",
+    ".parquet": "table",
+    ".npz": "npz",
+}
+_ENTRY_BYTES = 80  # of a shard while it is put together, per non-zero, in the whole process
+_NGRAM_BYTES = 1024  # of a chunk of strings while it is hashed, per byte of text
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """Options of every verb that reads files; `takes_input_options` adds them to it."""
+
+    format: Annotated[str, typer.Option(help="svmlight, text, table (CSV, TSV, Parquet) or npz.")] = "auto"
+    text: Annotated[bool, typer.Option("--text", help="Raw strings, one a line: the same as --format text.")] = False
+    columns: Annotated[int | None, typer.Option(min=1, help="Width; strings and tables are hashed to it.")] = None
+    base: Annotated[str | None, typer.Option(help="svmlight: what the first column is called, 0, 1 or auto.")] = None
+    labels: Annotated[str | None, typer.Option(help="svmlight: labels a row, single, multi or auto.")] = None
+    skip_bad_lines: Annotated[
+        bool | None, typer.Option("--skip-bad-lines", help="svmlight: leave malformed lines out, and count them.")
+    ] = None
+    label: Annotated[str | None, typer.Option(help="Table: name of the label column.")] = None
+    text_column: Annotated[int | None, typer.Option(min=1, help="Text: which tab-separated field, from 1.")] = None
+    label_column: Annotated[int | None, typer.Option(min=1, help="Text: the label is this field.")] = None
+    where: Annotated[str | None, typer.Option(metavar="FIELD=TEXT", help="Text: only lines with that field.")] = None
+    analyzer: Annotated[str | None, typer.Option(help="Text: n-grams of char (default), word or byte.")] = None
+    ngrams: Annotated[str | None, typer.Option(help="Text: lengths of n-grams, 1-6 by default.")] = None
+    norm: Annotated[str | None, typer.Option(help="Text: scale rows to norm l1 or l2.")] = None
+    binary: Annotated[bool | None, typer.Option("--binary", help="Text: ones instead of counts.")] = None
+    lowercase: Annotated[bool | None, typer.Option("--lowercase", help="Text: in lower case.")] = None
+
+    def kind(self, inputs: list[Path], known: dict) -> str:
+        """The format of the inputs; options of other formats are an error."""
+        kind = "text" if self.text else _kind(inputs, self.format, known)
+        given = {
+            "svmlight": ("base", "labels", "skip_bad_lines"),
+            "table": ("label",),
+            "text": ("text_column", "label_column", "where", "analyzer", "ngrams", "norm", "binary", "lowercase"),
+        }
+        for other, names in given.items():
+            stray = [name for name in names if getattr(self, name) is not None and other != kind]
+            if stray:
+                raise InputError(f"--{stray[0].replace('_', '-')} is for {other}, but {inputs[0]} is read as {kind}")
+        return kind
+
+    def source(self, inputs: list[Path], memory: str, seed: int, known: dict, scratch: Path):
+        """(source, options of `ingest`) for the inputs; `known` is the description of a data set they must fit."""
+        from sketchnet.data.ingestion import SHARD_ENTRIES
+        from sketchnet.data.sources import NpzSource
+
+        kind, budget = self.kind(inputs, known), parse_memory(memory)
+        shard_entries = min(SHARD_ENTRIES, budget // 2 // _ENTRY_BYTES)
+        if shard_entries < 1 << 16:
+            raise InputError(f"--memory {memory} is too little; give at least {format_memory(_ENTRY_BYTES << 17)}")
+        width = self.columns if self.columns is not None else known.get("columns")
+        if kind == "svmlight":
+            source = _svmlight(inputs, self, min(16 << 20, budget // 32), known)
+        elif kind == "text":
+            source, width = _text(inputs, self, seed, max(1 << 14, budget // 2 // _NGRAM_BYTES), known), None
+        elif kind == "table":
+            source, width = _table(inputs, self.label, self.columns, seed, known), None
+        else:
+            source = NpzSource(inputs, scratch=scratch)
+        return source, {"n_columns": width, "shard_entries": shard_entries}
+
+
+def takes_input_options(verb: Callable) -> Callable:
+    """The verb as typer sees it: with the fields of InputOptions in place of its parameter `options`."""
+    fields, hints = inspect.signature(InputOptions).parameters, get_type_hints(InputOptions, include_extras=True)
+
+    def command(**given):
+        options = InputOptions(**{name: given.pop(name) for name in fields})
+        return verb(options=options, **given)
+
+    own = {**inspect.signature(verb).parameters}
+    del own["options"]
+    own_hints = get_type_hints(verb, include_extras=True)
+    parameters = {**own, **fields}
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    command.__annotations__ = {name: {**hints, **own_hints}[name] for name in parameters}
+    command.__signature__ = inspect.Signature(
+        [p.replace(kind=keyword, annotation=command.__annotations__[n]) for n, p in parameters.items()]
+    )
+    command.__name__, command.__doc__ = verb.__name__, verb.__doc__
+    return command
+
+
+def _kind(inputs: list[Path], given: str, known: dict) -> str:
+    from sketchnet.data.compression import SUFFIXES
+
+    known = sorted({*_FORMATS.values(), "text"})
+    if given != "auto":
+        if given not in known:
+            raise InputError(f"--format {given} is not possible; it is auto, {', '.join(known)}")
+        return given
+    kinds = set()
+    for path in inputs:
+        suffixes = [suffix for suffix in path.suffixes if suffix not in SUFFIXES]
+        kinds.add(_FORMATS.get(suffixes[-1] if suffixes else ""))
+    if "hasher" in known:
+        return "text"  # whatever the file is called: its like was
+    if len(kinds) != 1 or None in kinds:
+        raise InputError(f"the names do not tell the format of {inputs[0]}; give --format {', '.join(known)}")
+    return kinds.pop()
+
+
+def _svmlight(inputs, options: InputOptions, chunk_bytes: int, known: dict):
+    from sketchnet.data.sources import SvmlightSource
+
+    base = options.base
+    if base not in (None, "auto", "0", "1"):
+        raise InputError(f"--base {base} is not possible; it is auto, 0 or 1")
+    base = known.get("base", "auto") if base in (None, "auto") else int(base)
+    labels = options.labels or known.get("labels", "auto")
+    on_error = "skip" if options.skip_bad_lines else "raise"
+    return SvmlightSource(inputs, base=base, labels=labels, on_error=on_error, chunk_bytes=chunk_bytes)
+
+
+def _text(inputs, options: InputOptions, seed: int, chunk_bytes: int, known: dict):
+    from sketchnet.data.ngrams import NgramHasher
+    from sketchnet.data.sources import TextSource
+
+    law = known.get("hasher") or {
+        "analyzer": options.analyzer or "char",
+        "ngram_range": _range(options.ngrams or "1-6"),
+        "n_columns": options.columns or 2**24,
+        "counts": not options.binary,
+        "lowercase": bool(options.lowercase),
+        "norm": options.norm,
+        "seed": seed,
+    }
+    fields = {"text_column": options.text_column, "label_column": options.label_column}
+    learnt = {"classes": known["classes"]} if "classes" in known else {}
+    return TextSource(
+        inputs,
+        NgramHasher(**law).fit(),
+        **fields,
+        where=_condition(options.where),
+        chunk_bytes=min(1 << 20, chunk_bytes),
+        learnt=learnt,
+    )
+
+
+def _range(ngrams: str) -> list[int]:
+    low, dash, high = ngrams.partition("-")
+    if not low.isdigit() or not (high.isdigit() if dash else not high):
+        raise InputError(f"--ngrams {ngrams} is not possible; write a length or a range, such as 3 or 1-6")
+    return [int(low), int(high or low)]
+
+
+def _condition(where: str | None) -> list | None:
+    if where is None:
+        return None
+    field, equals, value = where.partition("=")
+    if not equals or not field.isdigit() or field == "0":
+        raise InputError(f"--where {where} is not possible; write FIELD=TEXT, such as 1=train")
+    return [int(field), value]
+
+
+def _table(inputs, label: str | None, columns: int | None, seed: int, known: dict):
+    from sketchnet.data.sources import TableSource
+    from sketchnet.data.tables import TableEncoder
+
+    if known.get("encoder"):
+        encoder = TableEncoder.from_dict(known["encoder"])
+    else:
+        encoder = TableEncoder(label, n_columns=columns, seed=seed)
+    return TableSource(inputs, encoder, label=label, n_columns=columns)

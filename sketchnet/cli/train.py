@@ -1,0 +1,151 @@
+"""`sketchnet train`: files or a data set on disk to a model folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.errors import InputError
+
+
+@takes_input_options
+def train(
+    options: InputOptions,
+    input: Annotated[list[Path], typer.Argument(metavar="INPUT...", help="Files, or a folder that ingest wrote.")],
+    out: Annotated[Path | None, typer.Option(help="Folder of the model. [default: INPUT's name with -model]")] = None,
+    test: Annotated[Path | None, typer.Option(help="Rows to measure the finished model on.")] = None,
+    valid: Annotated[
+        Path | None, typer.Option(help="Rows to choose the best epoch by. [default: a tenth of INPUT]")
+    ] = None,
+    regression: Annotated[bool, typer.Option("--regression", help="Labels are numbers, not classes.")] = False,
+    scheme: Annotated[str, typer.Option(help="The projection in front of the network.")] = "count_sketch",
+    components: Annotated[int, typer.Option("--components", "-k", help="Columns of the projected data.")] = 1000,
+    fixed: Annotated[bool, typer.Option("--fixed", help="Do not learn the projection: project once.")] = False,
+    eta: Annotated[float, typer.Option(help="Probability with which a batch updates the projection.")] = 1.0,
+    wide: Annotated[bool, typer.Option(help="A linear model beside the network.")] = True,
+    hidden: Annotated[str | None, typer.Option(help="Widths of hidden layers, such as 1000,1000.")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; see docs/training.md.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the rows.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Rows a step.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Stop after the first epoch that ends later.")] = None,
+    device: Annotated[str, typer.Option(help="Of the dense layers: auto, cpu or cuda.")] = "auto",
+    seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
+    memory: Annotated[str, typer.Option(help="For reading files, and to keep a fixed projection.")] = "1GiB",
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write scalars for TensorBoard.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace the model in OUT, or forget an unfinished run.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+) -> None:
+    """Train a network. Run it again after an interruption: it goes on where it stopped, to the same model.
+
+    \b
+    Examples:
+      sketchnet train clicks.svm.gz --test clicks-test.svm.gz
+      sketchnet train urls.tsv --text --text-column 4 --label-column 2 --out urls-model
+      sketchnet train shards --fixed --scheme gaussian --hidden 3000,3000 --set optimiser=sgd --set rate=0.05
+    """
+    from sketchnet.cli.progress import progress_steps
+    from sketchnet.cli.training_data import open_data, task_of
+    from sketchnet.evaluation.metrics import metrics
+    from sketchnet.training.defaults import build_model, choose_device, describe
+    from sketchnet.training.examples import Examples, hold_back
+    from sketchnet.training.loop import train as run
+
+    out = out or Path(input[0].name.split(".")[0] + "-model")
+    settings = {
+        "scheme": scheme,
+        "n_components": components,
+        "learn": not fixed,
+        "eta": eta,
+        "wide": wide and not fixed,
+    }
+    settings |= {"epochs": epochs, "batch_size": batch_size, "seconds": seconds}
+    settings |= {"hidden": None if hidden is None else _widths(hidden)}
+    settings = {name: value for name, value in settings.items() if value is not None} | dict(
+        map(_setting, setting or [])
+    )
+    work = out / "data"  # files are read into data sets here, and gone in the end
+    data = open_data(input, work / "train", options, memory, seed, {}, as_json)
+    known = data.descriptions[0]
+    others = {
+        name: open_data([path], work / name, options, memory, seed, known, as_json)
+        for name, path in (("valid", valid), ("test", test))
+        if path is not None
+    }
+    task = task_of(data, regression)
+    examples = Examples(data, task.encode(data.labels))
+    if "valid" in others:
+        chosen_by = Examples(others["valid"], task.encode(others["valid"].labels))
+    else:
+        examples, chosen_by = hold_back(examples, 0.1, seed)
+    model = build_model(task, examples.data.n_rows, data.n_columns, settings, seed)
+    model.data = {key: value for key, value in known.items() if key != "state"}
+    model.network.to(choose_device(device))
+    if not as_json:
+        print(describe(model, examples.data.n_rows))
+    with progress_steps(f"training {out.name}") as tick, _scalars(out, tensorboard) as log:
+
+        def report(record: dict) -> None:
+            log(record)
+            if not as_json:
+                print(_sentence(record, task.kind))
+
+        run(model, examples, chosen_by, folder=out, overwrite=overwrite, memory=memory, report=report, tick=tick)
+    found = {}
+    if "test" in others:
+        rows = others["test"]
+        found = metrics(task, model.outputs(rows), task.encode(rows.labels))
+    shutil.rmtree(work, ignore_errors=True)
+    if as_json:
+        best = next(record["best_epoch"] for record in model.history if "best_epoch" in record)
+        epochs_run = [record for record in model.history if "epoch" in record]
+        print(json.dumps({"model": str(out), "best_epoch": best, "history": epochs_run, "test": found}))
+        return
+    for name, value in found.items():
+        if not isinstance(value, list | dict):
+            print(f"test {name.replace('_', ' ')}: {value:.5g}")
+    print(f"{out}: done; try `sketchnet predict {out} FILE`")
+
+
+def _sentence(record: dict, kind: str) -> str:
+    """A record of the history, for people."""
+    if "stage" in record:
+        return f"{record['stage']}: {record['seconds']:.1f} s"
+    parts = [f"epoch {record['epoch']}: loss {record['loss']:.4f}"]
+    if "valid_error" in record:
+        scale, unit = (1, "squared error") if kind == "regression" else (100, "% error")
+        parts.append(f"validation {scale * record['valid_error']:.4g} {unit}")
+    return ", ".join([*parts, f"{record['seconds']:.1f} s"])
+
+
+def _widths(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(width) for width in text.split(",") if width.strip())
+    except ValueError:
+        raise InputError(f"--hidden {text} is not possible; write widths, such as 1000,1000") from None
+
+
+def _setting(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise InputError(f"--set {text} is not possible; write NAME=VALUE, such as dropout=0.5")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _scalars(folder: Path, wanted: bool):
+    from contextlib import nullcontext
+
+    if not wanted:
+        return nullcontext(lambda record: None)
+    from sketchnet.training.tensorboard import scalars
+
+    return scalars(folder / "tensorboard")

@@ -1,0 +1,40 @@
+"""Files or data sets on disk as the verbs of a model take them: opened and labelled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scipy import sparse
+
+from sketchnet.cli.inputs import InputOptions
+from sketchnet.cli.progress import progress_rows
+from sketchnet.data.ingestion import ingest
+from sketchnet.data.shard_set import ShardSet, open_shards
+from sketchnet.errors import InputError
+from sketchnet.training.task import Task
+
+
+def open_data(
+    inputs: list[Path], work: Path, options: InputOptions, memory: str, seed: int, known: dict, quiet: bool
+) -> ShardSet:
+    """A data set on disk as it is; files are first read into one, in the folder `work`, to fit the `known` one."""
+    folders = [path for path in inputs if path.is_dir()]
+    if folders and len(folders) < len(inputs):
+        raise InputError(f"{folders[0]} is a folder and others are files; give the ones or the others")
+    if folders:
+        return open_shards(*folders)
+    source, job = options.source(inputs, memory, seed, known, work.absolute().parent)
+    with progress_rows(f"reading {inputs[0].name}{' ...' if len(inputs) > 1 else ''}") as progress:
+        ingest(source, work, **job, progress=progress)
+    return open_shards(work, verify=False)
+
+
+def task_of(data: ShardSet, regression: bool) -> Task:
+    """What the labels of a data set call for. Named classes keep their names."""
+    labels = data.labels
+    if labels is None:
+        raise InputError("the rows have no labels to learn; say where they are (--label, --label-column)")
+    names = data.descriptions[0].get("classes")
+    if regression and (names or sparse.issparse(labels)):
+        raise InputError("--regression needs one number a row as label")
+    return Task.of_labels(labels, regression)

@@ -1,0 +1,1 @@
+"""How good a model is, and which columns its answers come from."""

@@ -1,0 +1,42 @@
+"""Rows with their targets, and a part of them held back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sketchnet import random
+from sketchnet.data.batches import Part
+from sketchnet.errors import InputError
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Rows (a CsrBatch or a data set on disk), their encoded targets, and a weight for each if they differ."""
+
+    data: object
+    targets: object
+    weights: np.ndarray | None = None
+
+    @cached_property
+    def mean_weight(self) -> float:
+        return float(self.weights.mean())
+
+
+def hold_back(examples: Examples, share: float, seed: int) -> tuple[Examples, Examples | None]:
+    """(the rest, a random `share` of the rows); None where that would be no row, or rows without weight."""
+    if not 0 <= share < 1:
+        raise InputError(f"a validation fraction of {share!r} is not possible; it is from 0 to below 1")
+    n = examples.data.n_rows
+    order, held = random.shuffled(n, seed, random.STREAM_VALID), int(n * share)
+    kept, back = (_part(examples, np.sort(numbers)) for numbers in (order[held:], order[:held]))
+    if held == 0 or (back.weights is not None and back.weights.sum() <= 0):
+        return examples, None
+    return kept, back
+
+
+def _part(examples: Examples, numbers: np.ndarray) -> Examples:
+    weights = None if examples.weights is None else examples.weights[numbers]
+    return Examples(Part(examples.data, numbers), examples.targets[numbers], weights)

@@ -1,0 +1,29 @@
+"""The history as TensorBoard scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sketchnet.errors import InputError
+
+
+@contextmanager
+def scalars(folder: Path) -> Iterator[Callable[[dict], None]]:
+    """Gives a function that writes a record of the history."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise InputError("TensorBoard is not installed; pip install 'sketchnet[tensorboard]'") from None
+    writer = SummaryWriter(folder)
+
+    def write(record: dict) -> None:
+        for name in ("loss", "valid_error", "valid_loss"):
+            if name in record:
+                writer.add_scalar(name, record[name], record["epoch"])
+
+    try:
+        yield write
+    finally:
+        writer.close()

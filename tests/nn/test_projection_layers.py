@@ -1,0 +1,373 @@
+"""Layers that read sparse rows: the same numbers and gradients as their dense twins, for the batch's columns alone."""
+
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from sketchnet import random
+from sketchnet.data import CsrBatch
+from sketchnet.errors import InputError
+from sketchnet.nn import FixedProjection, LearnableProjection, NetworkConfig, SketchNetwork, Wide
+from sketchnet.nn.network import hash_columns
+from tests.data.test_shards import batch
+
+D, K = 60, 12
+SPARSE = {"count_sketch": {}, "li": {"s": 4}}
+every_sparse_scheme = pytest.mark.parametrize("scheme", SPARSE)
+
+
+def learnable(scheme, d=D, k=K, **options):
+    layer = LearnableProjection(d, k, scheme, seed=3, **SPARSE[scheme], **options)
+    torch.nn.init.normal_(layer.bias, generator=torch.Generator().manual_seed(0))
+    return layer
+
+
+def rows(n=40, seed=0, d=D, dtype=np.float32):
+    """Unsorted and repeated ids, some rows empty; a slice, so that offsets do not begin at zero."""
+    x = batch(n + 3, seed, d, labels=None)
+    return dataclasses.replace(x, values=x.values.astype(dtype)).rows(slice(3, n + 3))
+
+
+def identity(d=D):
+    return CsrBatch(np.arange(d + 1), np.arange(d), np.ones(d, np.float32), d)
+
+
+def dense(x):
+    return torch.from_numpy(x.scipy().toarray())
+
+
+def where(layer):
+    """Row and column in the dense matrix of each of the layer's weights."""
+    starts, targets, _ = layer.operator.pattern(np.arange(layer.operator.d))
+    return np.repeat(np.arange(layer.operator.d), np.diff(starts)), targets
+
+
+def dense_weight(layer):
+    weight = torch.zeros(layer.operator.d, layer.operator.k, dtype=layer.weight.dtype)
+    weight[where(layer)] = layer.weight.detach()
+    return weight.requires_grad_()
+
+
+def as_bags(x):
+    """A batch as embedding_bag takes it."""
+    tensors = x.torch()
+    return tensors["indices"], tensors["indptr"][:-1], tensors["values"].clone().requires_grad_()
+
+
+def weighted_loss(outputs):
+    """A loss whose gradient differs from entry to entry."""
+    factors = torch.randn(outputs.shape, generator=torch.Generator().manual_seed(1)).to(outputs.dtype)
+    return (factors * outputs + outputs**2).sum()
+
+
+def close(ours, theirs):
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("scheme", ["gaussian", "achlioptas", "li", "srht", "srht_sparse", "count_sketch"])
+def test_a_fixed_projection_is_a_product_and_so_is_its_gradient(scheme):
+    options = {"density": 0.2} if scheme == "srht_sparse" else {}
+    layer, x = FixedProjection(D, K, scheme, seed=3, **options), rows()
+    P = torch.from_numpy(layer.operator.block(slice(None)))
+    close(layer(x), dense(x) @ P)
+    values = torch.from_numpy(x.values.copy()).requires_grad_()
+    outputs = layer(x, values)
+    weighted_loss(outputs).backward()
+    gradient = torch.autograd.grad(weighted_loss(outputs), outputs)[0]
+    owners = np.repeat(np.arange(x.n_rows), np.diff(x.indptr))
+    close(values.grad, (gradient @ P.T)[owners, x.indices])
+    assert list(layer.parameters()) == []
+
+
+@every_sparse_scheme
+def test_a_learnable_projection_begins_as_the_scheme_draws_it(scheme):
+    layer, x = LearnableProjection(D, K, scheme, seed=3, **SPARSE[scheme]), rows()
+    P = layer.operator.block(slice(None))
+    assert np.array_equal(layer(identity()).detach().numpy(), P)
+    assert len(layer.weight) == np.count_nonzero(P)
+    close(layer(x), dense(x) @ torch.from_numpy(P))
+    close(layer(x), FixedProjection(D, K, scheme, seed=3, **SPARSE[scheme])(x))
+
+
+@every_sparse_scheme
+@pytest.mark.parametrize("n", [0, 1, 40])
+def test_gradients_are_those_of_a_dense_layer(scheme, n):
+    layer, x = learnable(scheme), rows(n)
+    weight, bias = dense_weight(layer), layer.bias.detach().clone().requires_grad_()
+    values = torch.from_numpy(x.values.copy()).requires_grad_()
+    entries = torch.zeros(n, D).index_put((torch.from_numpy(np.repeat(np.arange(n), np.diff(x.indptr))),
+                                           torch.from_numpy(x.indices)), values, accumulate=True)  # fmt: skip
+    weighted_loss(entries @ weight + bias).backward()
+    ours = torch.from_numpy(x.values.copy()).requires_grad_()
+    outputs = layer(x, ours)
+    close(outputs, entries.detach() @ weight + bias)
+    weighted_loss(outputs).backward()
+    close(layer.weight.grad.to_dense(), weight.grad[where(layer)])
+    close(layer.bias.grad, bias.grad)
+    close(ours.grad, values.grad)
+
+
+@pytest.mark.parametrize("which", ["count_sketch", "wide"])
+def test_gradients_are_those_of_embedding_bag(which):
+    x = rows()
+    layer = Wide(D, 3) if which == "wide" else learnable("count_sketch")
+    if which == "wide":
+        torch.nn.init.normal_(layer.weight, generator=torch.Generator().manual_seed(0))
+        weight, bias = layer.weight.detach().clone().requires_grad_(), 0
+    else:
+        weight, bias = dense_weight(layer), layer.bias.detach()
+    ids, offsets, values = as_bags(x)
+    theirs = functional.embedding_bag(ids, weight, offsets, mode="sum", per_sample_weights=values) + bias
+    ours = torch.from_numpy(x.values.copy()).requires_grad_()
+    outputs = layer(x, ours)
+    close(outputs, theirs)
+    weighted_loss(theirs).backward()
+    weighted_loss(outputs).backward()
+    expected = weight.grad if which == "wide" else weight.grad[where(layer)]
+    close(layer.weight.grad.to_dense(), expected)
+    close(ours.grad, values.grad)
+
+
+@pytest.mark.parametrize("which", [*SPARSE, "wide"])
+def test_gradients_agree_with_finite_differences(which):
+    x = rows(10, dtype=np.float64)
+    layer = (Wide(D, 3) if which == "wide" else learnable(which)).double()
+    values = torch.from_numpy(x.values.copy()).requires_grad_()
+    weighted_loss(layer(x, values)).backward()
+
+    def loss(x=x):
+        with torch.no_grad():
+            return float(weighted_loss(layer(x)))
+
+    step, flat = 1e-5, layer.weight.detach().reshape(-1)
+    gradient = layer.weight.grad.to_dense().reshape(-1)
+    for i in range(0, len(flat), 3):
+        flat[i] += step
+        above = loss()
+        flat[i] -= 2 * step
+        assert float(gradient[i]) == pytest.approx((above - loss()) / (2 * step), rel=1e-6, abs=1e-6)
+        flat[i] += step
+    for t in range(0, len(x.values), 3):
+        moved = np.zeros(len(x.values))
+        moved[t] = step
+        above, below = (loss(dataclasses.replace(x, values=x.values + sign * moved)) for sign in (1, -1))
+        assert float(values.grad[t]) == pytest.approx((above - below) / (2 * step), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("which", [*SPARSE, "wide"])
+def test_the_gradient_is_sparse_and_has_the_columns_of_the_batch_alone(which):
+    d = 100_000
+    layer = Wide(d, 3) if which == "wide" else learnable(which, d)
+    x = rows(5, d=d)
+    weighted_loss(layer(x)).backward()
+    gradient = layer.weight.grad
+    assert gradient.is_sparse
+    found = gradient._indices()[0].tolist()
+    assert len(set(found)) == len(found)
+    columns = found if which == "wide" else where(layer)[0][found]
+    present = set(x.indices.tolist())
+    assert set(columns) == present if which != "li" else present & set(where(layer)[0])
+
+
+@pytest.mark.parametrize("which", [*SPARSE, "wide"])
+def test_gradients_of_several_batches_add_up(which):
+    """As torch adds them: in one graph, and over several backward passes."""
+    layer = Wide(D, 3) if which == "wide" else learnable(which)
+    parts = [rows(6, seed) for seed in range(5)]
+    gradients = []
+    for part in parts:
+        layer.zero_grad()
+        weighted_loss(layer(part)).backward()
+        gradients.append(layer.weight.grad.to_dense())
+    layer.zero_grad()
+    sum(weighted_loss(layer(part)) for part in parts[:3]).backward()
+    for part in parts[3:]:
+        weighted_loss(layer(part)).backward()
+    close(layer.weight.grad.to_dense(), sum(gradients))
+    # what says of itself that it is coalesced must be so: nobody would add up its repeated indices any more
+    total = torch.autograd.grad(weighted_loss(layer(parts[0])) + weighted_loss(layer(parts[1])), layer.weight)[0]
+    total = total.coalesce()
+    assert total._nnz() == len(total.indices()[0].unique())
+    close(total.to_dense(), gradients[0] + gradients[1])
+
+
+@every_sparse_scheme
+def test_weights_outside_the_pattern_stay_zero(scheme):
+    layer = learnable(scheme)
+    optimiser = torch.optim.SGD(layer.parameters(), lr=0.01)
+    for seed in range(20):
+        optimiser.zero_grad()
+        weighted_loss(layer(rows(seed=seed))).backward()
+        optimiser.step()
+    with torch.no_grad():
+        weight = (layer(identity()) - layer.bias).numpy()
+        exact = dense_weight(layer).numpy()
+    start = layer.operator.block(slice(None))
+    assert np.array_equal(exact != 0, start != 0)
+    assert np.abs(weight - exact).max() < 1e-6
+    assert (exact != start)[start != 0].mean() > 0.9
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint16, np.int64, np.float16])
+def test_values_of_any_kind_and_unusual_ids(dtype):
+    """Counts and flags, ids of other widths and from read-only files."""
+    x = rows()
+    values = np.abs(3 * x.values).astype(dtype)
+    unusual = dataclasses.replace(
+        x, values=values, indices=x.indices.astype(np.uint16), indptr=x.indptr.astype(np.uint32)
+    )
+    for array in unusual.arrays:
+        array.flags.writeable = False
+    plain = dataclasses.replace(x, values=values.astype(np.float32))
+    for layer in (learnable("count_sketch"), learnable("li"), Wide(D, 2), FixedProjection(D, K)):
+        ours, theirs = layer(unusual), layer(plain)
+        assert torch.equal(ours, theirs)
+        if ours.requires_grad:
+            weighted_loss(ours).backward()
+            gradient, layer.weight.grad = layer.weight.grad.to_dense(), None
+            weighted_loss(theirs).backward()
+            assert torch.equal(gradient, layer.weight.grad.to_dense())
+
+
+def network(**options):
+    options = {"n_components": 8, "hidden": (6,), "options": {}, **options}
+    return SketchNetwork(NetworkConfig(**{"n_columns": D, "n_outputs": 2, **options}))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        FixedProjection(50, 4),
+        FixedProjection(50, 4, "gaussian"),
+        LearnableProjection(50, 4),
+        LearnableProjection(50, 4, "li"),
+        Wide(50, 2),
+        network(n_columns=50),
+        network(n_columns=50, scale_input="max_abs"),
+        network(n_columns=50, learn=False, wide=False),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_ids_beyond_the_columns_are_errors(layer):
+    x = CsrBatch(np.array([0, 1, 2, 4]), np.array([3, 49, 7, 50]), np.ones(4, np.float32), 50)
+    with pytest.raises(InputError, match="row 2 has column id 50; allowed are 0 to 49"):
+        layer(x)
+    with pytest.raises(InputError, match="row 1 has column id -2; allowed are 0 to 49"):
+        layer(dataclasses.replace(x, indices=np.array([3, -2, 7, 4])))
+    with pytest.raises(InputError, match="51 columns"):
+        layer(dataclasses.replace(x, n_columns=51, indices=np.array([3, 4, 7, 4])))
+    with pytest.raises(InputError, match="nan in row 0, column 3"):
+        layer(dataclasses.replace(x, indices=np.array([3, 4, 7, 4]), values=np.array([np.nan, 1, 1, 1])))
+
+
+def test_hashed_columns_take_any_id():
+    net = network(n_columns=2**63, hashed_columns=40).eval()
+    ids = np.array([2**63 - 1, 0, 2**31, 2**40 + 5])
+    x = CsrBatch(np.array([0, 2, 2, 4]), ids, np.array([1, 2, 3, 4], np.float32), 2**63)
+    hashed = hash_columns(x, 40, net._table_key)
+    hashes = random.hash64(ids.astype(np.uint64), *net._table_key)
+    assert np.array_equal(hashed.indices, random.bucket_of(hashes, np.uint64(40)))
+    outputs = net(x)
+    assert torch.isfinite(outputs).all()
+    twin = network(n_columns=40).eval()
+    twin.load_state_dict(net.state_dict())
+    assert torch.equal(outputs, twin(hashed))
+    outputs.sum().backward()
+    assert set(net.wide.weight.grad._indices()[0].tolist()) == set(hashed.indices.tolist())
+    with pytest.raises(InputError, match="column id -1 is negative"):
+        net(dataclasses.replace(x, indices=np.array([0, -1, 2, 3])))
+    with pytest.raises(InputError, match="too large"):
+        net(dataclasses.replace(x, indices=np.array([0, 1, 2, 2**63], np.uint64)))
+
+
+def test_the_wide_path_is_added():
+    net = network().eval()
+    x = rows()
+    before = net(x)
+    torch.nn.init.normal_(net.wide.weight)
+    close(net(x), before + dense(x) @ net.wide.weight)
+    assert network(wide=False).wide is None
+
+
+@pytest.mark.parametrize("normalise", ["batch", "none"])
+@pytest.mark.parametrize("learn", [True, False])
+def test_a_single_row_in_training(normalise, learn):
+    """Batch norm takes its averages, which a row without a variance does not move."""
+    net = network(normalise=normalise, learn=learn)
+    net.train()
+    net(rows())
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    outputs = net(rows(1, seed=4))
+    outputs.sum().backward()
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(tensor, before[name])
+    for parameter in net.parameters():
+        gradient = parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
+        assert torch.isfinite(gradient).all()
+    net.eval()
+    close(outputs, net(rows(1, seed=4)))
+
+
+@every_sparse_scheme
+def test_in_a_plain_pytorch_loop(scheme):
+    """torch.optim.SparseAdam for the weights of columns, any other optimiser for the rest."""
+    x = rows(200)
+    truth = np.random.default_rng(0).standard_normal(D)
+    target = torch.from_numpy(np.sign(x.scipy() @ truth)).float()
+    net = network(n_outputs=1, scheme=scheme, options=SPARSE[scheme])
+    sparse = [net.projection.weight, net.wide.weight]
+    rest = [p for p in net.parameters() if all(p is not q for q in sparse)]
+    optimisers = torch.optim.SparseAdam(sparse, lr=0.02), torch.optim.Adam(rest, lr=0.02)
+    losses = []
+    for _ in range(15):
+        net.train()
+        for start in range(0, 200, 40):
+            span = slice(start, start + 40)
+            loss = functional.soft_margin_loss(net(x.rows(span))[:, 0], target[span])
+            for optimiser in optimisers:
+                optimiser.zero_grad()
+            loss.backward()
+            for optimiser in optimisers:
+                optimiser.step()
+            losses.append(float(loss.detach()))
+    assert np.mean(losses[-5:]) < 0.5 * np.mean(losses[:5])
+
+
+def test_a_network_in_double_differs_by_rounding():
+    net = network()
+    torch.nn.init.normal_(net.wide.weight)
+    net.train()
+    net(rows())
+    net.eval()
+    before = copy.deepcopy(net.state_dict())
+    twin = net.in_double()
+    single, double = net(rows()), twin(rows(dtype=np.float64))
+    assert single.dtype == torch.float32
+    assert double.dtype == torch.float64
+    close(single, double.float())
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(tensor, before[name])
+        assert tensor.dtype == before[name].dtype
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LearnableProjection(D, K, "gaussian"), "'gaussian' cannot be learnt"),
+        (lambda: LearnableProjection(D, K, eta=1.5), "eta=1.5 is not possible"),
+        (lambda: LearnableProjection(2**40, K), "ask for a hashed table"),
+        (lambda: Wide(2**40, 2), "ask for a hashed table"),
+        (lambda: network(normalise="standard"), "needs outputs that do not move"),
+        (lambda: network(normalise="row"), "normalise='row' is not possible; allowed are batch"),
+        (lambda: network(activation="tanh"), "activation='tanh' is not possible"),
+        (lambda: network(dropout=1.0), "dropout=1.0 is not possible"),
+        (lambda: network(hidden=(5, 0)), "widths start at 1"),
+    ],
+)
+def test_impossible_settings(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

@@ -1,0 +1,85 @@
+"""Data with a rule that no linear model can learn, and networks small enough to learn it in a second."""
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy import sparse
+
+from sketchnet.data import CsrBatch
+from sketchnet.nn import NetworkConfig, SketchNetwork
+from sketchnet.training import Model, Task, TrainingConfig
+from sketchnet.training.loop import Examples, train
+
+D = 10_000
+_WEIGHTS = np.random.default_rng(99).choice([-1.0, 1.0], 60)
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Each row has a column of the first twenty and one of the second; whether their parities differ is `differ`.
+
+    Four more of the next sixty columns add up to `linear`, by hidden weights; six of the other 9,900 say nothing.
+    """
+
+    rows: CsrBatch
+    differ: np.ndarray
+    first: np.ndarray
+    linear: np.ndarray
+
+    def labels(self, kind):
+        if kind == "binary":  # mostly the rule of parities, decided by the linear rule in one row of four
+            return np.where(2 * self.differ - 1 + 0.6 * self.linear > 0, "yes", "no")
+        if kind == "multiclass":
+            return 2 * self.differ + (self.linear > 0)
+        if kind == "multilabel":
+            return sparse.csr_array(np.stack([self.differ, self.linear > 0, self.first], axis=1).astype(np.float32))
+        return 10 + 5 * self.differ + self.linear
+
+
+@cache
+def toy(n, seed=0):
+    rng = np.random.default_rng(seed)
+    first, second = rng.integers(0, 20, n), 20 + rng.integers(0, 20, n)
+    chosen = rng.integers(0, 60, (n, 4))
+    ids = np.column_stack([rng.integers(100, D, (n, 6)), first, 40 + chosen, second])
+    rows = CsrBatch(np.arange(n + 1) * 12, ids.ravel(), np.ones(12 * n, np.float32), D)
+    return Toy(rows, (first + second) % 2, first % 2, _WEIGHTS[chosen].sum(axis=1))
+
+
+def examples(kind, n, seed=0, task=None):
+    data = toy(n, seed)
+    task = task or Task.of_labels(data.labels(kind), regression=kind == "regression")
+    return Examples(data.rows, task.encode(data.labels(kind))), task
+
+
+def make_model(task, training=None, **network):
+    settings = {"n_components": 64, "hidden": (32,), "seed": 1, **network}
+    config = NetworkConfig(n_columns=D, n_outputs=task.n_outputs, **settings)
+    return Model(SketchNetwork(config), task, TrainingConfig(**{"batch_size": 50, "epochs": 3, **(training or {})}))
+
+
+def trained(kind="binary", n=400, n_valid=200, training=None, network=None, **options):
+    """A model trained on n rows, or as far as `options` let it."""
+    given, task = examples(kind, n)
+    valid = examples(kind, n_valid, seed=1, task=task)[0] if n_valid else None
+    model = make_model(task, training, **(network or {}))
+    train(model, given, valid, **options)
+    return model
+
+
+def assert_same_network(a, b):
+    """To the last bit."""
+    ours, theirs = a.network.state_dict(), b.network.state_dict()
+    assert list(ours) == list(theirs)
+    for name, tensor in ours.items():
+        assert tensor.numpy().tobytes() == theirs[name].numpy().tobytes(), name
+
+
+def without_seconds(history):
+    return [{key: value for key, value in record.items() if key != "seconds"} for record in history]
+
+
+def with_targets(given, **changes):
+    return dataclasses.replace(given, **changes)
