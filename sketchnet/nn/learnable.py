@@ -41,7 +41,7 @@ class LearnableProjection(nn.Module):
         if scheme != "count_sketch":
             counts = [np.diff(operator.pattern(ids)[0]) for ids in _pieces(d)]
             self._offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-        self.weight = nn.Parameter(torch.empty(d if self._offsets is None else int(self._offsets[-1])))
+        self.weight = nn.Parameter(new_table(d if self._offsets is None else int(self._offsets[-1])))
         self.bias = nn.Parameter(torch.zeros(k))
         self.before_read: Callable[[np.ndarray], None] | None = None  # set by optimisers that update late
         if self.weight.device.type != "meta":  # where weights will come from a file
@@ -51,21 +51,22 @@ class LearnableProjection(nn.Module):
         """Weights as the scheme draws them, biases zero."""
         weights, done = self.weight.detach().numpy(), 0
         for ids in _pieces(self.operator.d):
-            signs = self.operator.pattern(ids)[2]
-            weights[done : done + len(signs)] = signs * np.float32(self.operator.scale)
-            done += len(signs)
+            codes = self.operator.pattern(ids)[1]
+            weights[done : done + len(codes)] = np.where(codes < 0, -self.operator.scale, self.operator.scale)
+            done += len(codes)
         nn.init.zeros_(self.bias)
 
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
         numbered = number(batch, self.operator.d)
-        starts, targets, _ = self.operator.pattern(numbered.columns)
+        starts, codes = self.operator.pattern(numbered.columns)
+        targets = codes ^ (codes >> 31)  # ~code where it is negative
         slots = numbered.columns
         if self._offsets is not None:
             slots = np.arange(len(targets)) + np.repeat(self._offsets[numbered.columns] - starts[:-1], np.diff(starts))
         if self.before_read is not None:
             self.before_read(slots)
-        return _Scatter.apply(self.weight, values, numbered, starts, targets, slots, self.operator.k) + self.bias
+        return _Scatter.apply(self.weight, self.bias, values, numbered, starts, targets, slots)
 
     def extra_repr(self) -> str:
         return f"{self.operator!r}, eta={self.eta}, weights={len(self.weight):,}"
@@ -79,12 +80,14 @@ def _pieces(d: int) -> Iterator[np.ndarray]:
 
 class _Scatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, weight, values, numbered, starts, targets, slots, k):
+    def forward(ctx, weight, bias, values, numbered, starts, targets, slots):
         batch = numbered.batch
         dtype = np.float64 if batch.values.dtype == np.float64 else np.float32
         weights = backend().gather(weight.detach().numpy(), slots).astype(dtype, copy=False)
-        out = np.empty((batch.n_rows, k), dtype)
-        backend().scatter_forward(batch.indptr, numbered.local, batch.values, starts, targets, weights, out)
+        out = np.empty((batch.n_rows, len(bias)), dtype)
+        backend().scatter_forward(
+            batch.indptr, numbered.local, batch.values, starts, targets, weights, bias.detach().numpy(), out
+        )
         ctx.shape, ctx.dtype = weight.shape, weight.detach().numpy().dtype
         ctx.kept = (numbered, starts, targets, slots, weights)
         return torch.from_numpy(out)
@@ -93,15 +96,16 @@ class _Scatter(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
         numbered, starts, targets, slots, weights = ctx.kept
+        by_bias = gradient.sum(dim=0).to(torch.float32) if ctx.needs_input_grad[1] else None
         batch, gradient = numbered.batch, gradient.contiguous().numpy()
         by_weight = by_value = None
         if ctx.needs_input_grad[0]:
             found = backend().scatter_backward(batch.indptr, numbered.local, batch.values, starts, targets, gradient)
             by_weight = sparse_gradient(slots, found.astype(ctx.dtype, copy=False), ctx.shape)
-        if ctx.needs_input_grad[1]:
+        if ctx.needs_input_grad[2]:
             by_value = backend().scatter_values(batch.indptr, numbered.local, starts, targets, weights, gradient)
             by_value = torch.from_numpy(by_value)
-        return by_weight, by_value, None, None, None, None, None
+        return by_weight, by_bias, by_value, None, None, None, None
 
 
 def sparse_gradient(rows: np.ndarray, values: np.ndarray, shape: torch.Size) -> torch.Tensor:
@@ -109,6 +113,15 @@ def sparse_gradient(rows: np.ndarray, values: np.ndarray, shape: torch.Size) -> 
     return torch.sparse_coo_tensor(
         torch.from_numpy(rows)[None], torch.from_numpy(values), shape, is_coalesced=True, check_invariants=False
     )
+
+
+def new_table(*shape: int) -> torch.Tensor:
+    """Zeros for the weights of columns. NumPy asks the system for large pages, torch does not: a step that touches
+    scattered columns takes half the time with them.
+    """
+    if torch.empty(0).device.type == "meta":
+        return torch.empty(shape)
+    return torch.from_numpy(np.zeros(shape, np.float32))
 
 
 def check_table(d: int, per_column: float) -> None:

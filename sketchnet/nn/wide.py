@@ -10,7 +10,7 @@ from torch import nn
 
 from sketchnet.data.csr import CsrBatch
 from sketchnet.kernels import backend
-from sketchnet.nn.learnable import check_table, sparse_gradient
+from sketchnet.nn.learnable import check_table, new_table, sparse_gradient
 from sketchnet.nn.numbering import Numbered, number
 
 
@@ -20,7 +20,7 @@ class Wide(nn.Module):
     def __init__(self, d: int, n_outputs: int):
         super().__init__()
         check_table(d, n_outputs)
-        self.weight = nn.Parameter(torch.zeros(d, n_outputs))
+        self.weight = nn.Parameter(new_table(d, n_outputs))
         self.before_read: Callable[[np.ndarray], None] | None = None  # set by optimisers that update late
 
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:

@@ -27,11 +27,9 @@ class SparseOperator(Operator):
     def _rows(self, ids, kernels) -> tuple[np.ndarray, np.ndarray]:
         """CSR arrays (indptr, codes) of the given rows of P / scale; a code is the column, ~column for a sign of -1."""
 
-    def pattern(self, ids) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(indptr, columns, signs) of the given rows of P / scale: what a learnable layer begins with."""
-        indptr, codes = self._rows(ids, kernel_backend())
-        negative = codes < 0
-        return indptr, np.where(negative, ~codes, codes), np.where(negative, np.int8(-1), np.int8(1))
+    def pattern(self, ids) -> tuple[np.ndarray, np.ndarray]:
+        """(indptr, codes) of the given rows of P / scale, where a learnable layer begins; for codes see `_rows`."""
+        return self._rows(ids, kernel_backend())
 
     def _matrix(self, ids, kernels) -> sparse.csr_array:
         indptr, codes = self._rows(ids, kernels)

@@ -49,8 +49,8 @@ class Optimiser(ABC):
     def _make_dense(self, groups: list[dict]) -> torch.optim.Optimizer: ...
 
     @abstractmethod
-    def _make_state(self, table: np.ndarray) -> dict[str, np.ndarray]:
-        """What is kept for every row of a table of weights."""
+    def _make_state(self, table: np.ndarray) -> np.ndarray:
+        """What is kept for every row of a table of weights, a row for each."""
 
     @abstractmethod
     def schedule(self, epoch: int, fraction: float | None) -> None:
@@ -83,9 +83,7 @@ class Optimiser(ABC):
             for key, value in state.items():
                 if value is not None:
                     tensors[f"dense.{number}.{key}"] = torch.as_tensor(value)
-        for name, arrays in self._state.items():
-            for key, array in arrays.items():
-                tensors[f"sparse.{name}.{key}"] = torch.from_numpy(array)
+        tensors |= {f"sparse.{name}": torch.from_numpy(array) for name, array in self._state.items()}
         return tensors
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
@@ -97,8 +95,7 @@ class Optimiser(ABC):
                 number, _, key = rest.partition(".")
                 state.setdefault(int(number), {})[key] = tensor
             elif kind == "sparse":
-                name, _, key = rest.rpartition(".")
-                self._state[name][key][:] = tensor.numpy()
+                self._state[rest][:] = tensor.numpy()
         self._dense.load_state_dict({**self._dense.state_dict(), "state": state})
 
 
@@ -111,7 +108,7 @@ class LazyAdam(Optimiser):
         return torch.optim.AdamW(groups, lr=self.config.rate, betas=self._betas, eps=self._epsilon)
 
     def _make_state(self, table):
-        return {"first": np.zeros_like(table), "second": np.zeros_like(table)}
+        return np.zeros((len(table), 2 * table.shape[1]), table.dtype)
 
     def schedule(self, epoch, fraction):
         factor = 1.0
@@ -127,7 +124,7 @@ class LazyAdam(Optimiser):
         first_correction = 1 / (1 - beta1**self.steps)
         second_correction = 1 / sqrt(1 - beta2**self.steps)
         backend().adam_step(
-            table, *self._state[name].values(), rows, gradient, rate * first_correction, beta1, beta2, self._epsilon,
+            table, self._state[name], rows, gradient, rate * first_correction, beta1, beta2, self._epsilon,
             second_correction, rate * self.config.l2,
         )  # fmt: skip
 
@@ -152,7 +149,7 @@ class MomentumSGD(Optimiser):
         return torch.optim.SGD(groups, lr=self.config.rate, momentum=self.config.momentum[0])
 
     def _make_state(self, table):
-        return {"velocity": np.zeros_like(table), "last": np.zeros(len(table), np.int32)}
+        return np.zeros((len(table), table.shape[1] + 1), table.dtype)
 
     def schedule(self, epoch, fraction):
         if epoch == self._epoch:
@@ -184,7 +181,7 @@ class MomentumSGD(Optimiser):
         for name, layer in self._layers.items():
             for start in range(0, len(layer.weight), _ALL):
                 self._catch_up(name, np.arange(start, min(len(layer.weight), start + _ALL)))
-            self._state[name]["last"][:] = 0
+            self._state[name][:, -1] = 0
             self._now[name], self._powers[name] = 0, np.eye(2).reshape(1, 4)
 
     def _catch_up(self, name: str, rows: np.ndarray) -> None:
@@ -193,12 +190,12 @@ class MomentumSGD(Optimiser):
             return
         if len(powers) <= now:
             self._powers[name] = powers = _more_powers(powers, self._matrix, now)
-        backend().momentum_wait(_table(self._layers[name]), *self._state[name].values(), rows, now, powers)
+        backend().momentum_wait(_table(self._layers[name]), self._state[name], rows, now, powers)
 
     def _update(self, name, table, rows, gradient):
         self._now[name] += 1
         backend().momentum_step(
-            table, *self._state[name].values(), rows, gradient, self._now[name],
+            table, self._state[name], rows, gradient, self._now[name],
             self._rate * self.config.sparse_rate, self._momentum, self.config.l2,
         )  # fmt: skip
 

@@ -67,21 +67,21 @@ def drop_entries(indptr, indices, values, rate: float, key):
 
 
 @kernel
-def _scatter(indptr, local, values, starts, targets, weights, out, start, stop):
+def _scatter(indptr, local, values, starts, targets, weights, bias, out, start, stop):
     number = out.dtype.type
     for r in range(start, stop):
         row = out[r]
         for j in range(out.shape[1]):
-            row[j] = 0
+            row[j] = bias[j]
         for t in range(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]):
             value = number(values[t])
             for s in range(starts[local[t]], starts[local[t] + 1]):
                 row[targets[s]] += value * weights[s]
 
 
-def scatter_forward(indptr, local, values, starts, targets, weights, out) -> None:
-    """out[r, targets[s]] = sums of value * weights[s] over the weights s of each entry's column."""
-    over_rows(lambda a, b: _scatter(indptr, local, values, starts, targets, weights, out, a, b), indptr, 4)
+def scatter_forward(indptr, local, values, starts, targets, weights, bias, out) -> None:
+    """out[r, targets[s]] = bias plus sums of value * weights[s] over the weights s of each entry's column."""
+    over_rows(lambda a, b: _scatter(indptr, local, values, starts, targets, weights, bias, out, a, b), indptr, 4)
 
 
 @kernel
@@ -181,78 +181,83 @@ def _gather(table, rows, out, start, stop):
 def gather(table, rows):
     """table[rows] of a line of numbers, in threads."""
     out = np.empty(len(rows), table.dtype)
-    over_range(lambda a, b: _gather(table, rows, out, a, b), len(rows), 8 * len(rows))
+    over_range(lambda a, b: _gather(table, rows, out, a, b), len(rows), len(rows))
     return out
 
 
+# What optimisers keep for a row of weights stands in one row too, so that an update misses the cache twice, not thrice.
+
+
 @kernel
-def _momentum_wait(weights, velocity, last, rows, now, powers, start, stop):
+def _momentum_wait(weights, state, rows, now, powers, start, stop):
+    width = weights.shape[1]
     for i in range(start, stop):
         r = rows[i]
-        waited = now - last[r]
+        waited = now - np.int64(state[r, width])
         if waited > 0:
             a, b, c, d = powers[waited, 0], powers[waited, 1], powers[waited, 2], powers[waited, 3]
-            for j in range(weights.shape[1]):
-                w, v = np.float64(weights[r, j]), np.float64(velocity[r, j])
+            for j in range(width):
+                w, v = np.float64(weights[r, j]), np.float64(state[r, j])
                 weights[r, j] = a * w + b * v
-                velocity[r, j] = c * w + d * v
-            last[r] = now
+                state[r, j] = c * w + d * v
+            state[r, width] = now
 
 
-def momentum_wait(weights, velocity, last, rows, now: int, powers) -> None:
-    """Bring rows to step `now`: (w, v) times the power of the step's matrix for the steps without a gradient."""
-    over_range(
-        lambda a, b: _momentum_wait(weights, velocity, last, rows, now, powers, a, b),
-        len(rows),
-        8 * weights[:1].size * len(rows),
-    )
+def momentum_wait(weights, state, rows, now: int, powers) -> None:
+    """Bring rows to step `now`: (w, v) times the power of the step's matrix for the steps without a gradient.
+
+    A row of `state` has the velocities and then the step that the row is at.
+    """
+    work = 2 * weights.shape[1] * len(rows)
+    over_range(lambda a, b: _momentum_wait(weights, state, rows, now, powers, a, b), len(rows), work)
 
 
 @kernel
-def _momentum_step(weights, velocity, last, rows, gradient, now, rate, momentum, l2, start, stop):
-    number = weights.dtype.type
+def _momentum_step(weights, state, rows, gradient, now, rate, momentum, l2, start, stop):
+    number, width = weights.dtype.type, weights.shape[1]
     rate, momentum, l2 = number(rate), number(momentum), number(l2)
     for i in range(start, stop):
         r = rows[i]
-        for j in range(weights.shape[1]):
-            v = momentum * velocity[r, j] + gradient[i, j] + l2 * weights[r, j]
-            velocity[r, j] = v
+        for j in range(width):
+            v = momentum * state[r, j] + gradient[i, j] + l2 * weights[r, j]
+            state[r, j] = v
             weights[r, j] -= rate * v
-        last[r] = now
+        state[r, width] = now
 
 
-def momentum_step(weights, velocity, last, rows, gradient, now: int, rate, momentum, l2) -> None:
+def momentum_step(weights, state, rows, gradient, now: int, rate, momentum, l2) -> None:
     """v = momentum * v + gradient + l2 * w; w -= rate * v, for the given rows, which are then at step `now`."""
     over_range(
-        lambda a, b: _momentum_step(weights, velocity, last, rows, gradient, now, rate, momentum, l2, a, b),
+        lambda a, b: _momentum_step(weights, state, rows, gradient, now, rate, momentum, l2, a, b),
         len(rows),
-        8 * gradient.size,
+        4 * gradient.size,
     )
 
 
 @kernel
-def _adam_step(weights, first, second, rows, gradient, rate, beta1, beta2, epsilon, correction, decay, start, stop):
-    number = weights.dtype.type
+def _adam_step(weights, state, rows, gradient, rate, beta1, beta2, epsilon, correction, decay, start, stop):
+    number, width = weights.dtype.type, weights.shape[1]
     one, rate, beta1, beta2, epsilon = number(1), number(rate), number(beta1), number(beta2), number(epsilon)
     correction, keep = number(correction), number(1 - decay)
     for i in range(start, stop):
         r = rows[i]
-        for j in range(weights.shape[1]):
+        for j in range(width):
             g = gradient[i, j]
-            m = beta1 * first[r, j] + (one - beta1) * g
-            v = beta2 * second[r, j] + (one - beta2) * g * g
-            first[r, j], second[r, j] = m, v
+            m = beta1 * state[r, j] + (one - beta1) * g
+            v = beta2 * state[r, width + j] + (one - beta2) * g * g
+            state[r, j], state[r, width + j] = m, v
             weights[r, j] = keep * weights[r, j] - rate * m / (np.sqrt(v) * correction + epsilon)
 
 
-def adam_step(weights, first, second, rows, gradient, rate, beta1, beta2, epsilon, correction, decay) -> None:
-    """Adam for the given rows alone; `correction` is 1 / sqrt(1 - beta2**step), `decay` what the weights lose."""
+def adam_step(weights, state, rows, gradient, rate, beta1, beta2, epsilon, correction, decay) -> None:
+    """Adam for the given rows alone; `correction` is 1 / sqrt(1 - beta2**step), `decay` what the weights lose.
+
+    A row of `state` has the first moments and then the second.
+    """
     over_range(
-        lambda a, b: _adam_step(
-            weights, first, second, rows, gradient, rate, beta1, beta2, epsilon, correction, decay, a, b
-        ),
+        lambda a, b: _adam_step(weights, state, rows, gradient, rate, beta1, beta2, epsilon, correction, decay, a, b),
         len(rows),
-        16 * gradient.size,
+        4 * gradient.size,
     )
 
 

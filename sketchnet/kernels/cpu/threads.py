@@ -33,7 +33,10 @@ def n_threads() -> int:
 def over_range(kernel: Callable[[int, int], object], n: int, work: int, threads: int | None = None) -> list:
     """Call `kernel(start, stop)` on pieces of range(n), in threads if `work` (steps in all) is worth it."""
     threads = min(n_threads(), threads or n_threads())
-    return _run(kernel, np.linspace(0, n, _pieces(n, work, threads) + 1).astype(np.int64), threads)
+    pieces = _pieces(n, work, threads)
+    if pieces == 1:
+        return [kernel(0, n)] if n else []
+    return _run(kernel, np.linspace(0, n, pieces + 1).astype(np.int64), threads)
 
 
 def over_rows(
@@ -44,6 +47,8 @@ def over_rows(
     entries = int(indptr[-1]) - int(indptr[0])
     threads = min(n_threads(), threads or n_threads())
     pieces = _pieces(n, (entries + n) * work_per_entry, threads)
+    if pieces == 1:
+        return [kernel(0, n)] if n else []
     targets = int(indptr[0]) + np.linspace(0, entries, pieces + 1)
     edges = np.searchsorted(indptr, targets.astype(indptr.dtype))
     edges[0], edges[-1] = 0, n

@@ -163,9 +163,9 @@ def drop_entries(indptr, indices, values, rate, key):
     return counts[indptr - indptr[0]], indices[kept], (values[kept] * dtype(1 / (1 - rate))).astype(dtype)
 
 
-def scatter_forward(indptr, local, values, starts, targets, weights, out):
-    """out[r, targets[s]] = sums of value * weights[s] over the weights s of each entry's column."""
-    out[:] = _csr(indptr, local, values, len(starts) - 1) @ _pattern(starts, targets, weights, out.shape[1])
+def scatter_forward(indptr, local, values, starts, targets, weights, bias, out):
+    """out[r, targets[s]] = bias plus sums of value * weights[s] over the weights s of each entry's column."""
+    out[:] = bias + _csr(indptr, local, values, len(starts) - 1) @ _pattern(starts, targets, weights, out.shape[1])
 
 
 def scatter_backward(indptr, local, values, starts, targets, gradient):
@@ -200,26 +200,33 @@ def gather(table, rows):
     return table[rows]
 
 
-def momentum_wait(weights, velocity, last, rows, now, powers):
-    """Bring rows to step `now`: (w, v) times the power of the step's matrix for the steps without a gradient."""
-    a, b, c, d = powers[now - last[rows]].T[:, :, None]
-    w, v = weights[rows].astype(np.float64), velocity[rows].astype(np.float64)
-    weights[rows], velocity[rows], last[rows] = a * w + b * v, c * w + d * v, now
+def momentum_wait(weights, state, rows, now, powers):
+    """Bring rows to step `now`: (w, v) times the power of the step's matrix for the steps without a gradient.
+
+    A row of `state` has the velocities and then the step that the row is at.
+    """
+    a, b, c, d = powers[now - state[rows, -1].astype(np.int64)].T[:, :, None]
+    w, v = weights[rows].astype(np.float64), state[rows, :-1].astype(np.float64)
+    weights[rows], state[rows, :-1], state[rows, -1] = a * w + b * v, c * w + d * v, now
 
 
-def momentum_step(weights, velocity, last, rows, gradient, now, rate, momentum, l2):
+def momentum_step(weights, state, rows, gradient, now, rate, momentum, l2):
     """v = momentum * v + gradient + l2 * w; w -= rate * v, for the given rows, which are then at step `now`."""
-    velocity[rows] = momentum * velocity[rows] + gradient + l2 * weights[rows]
-    weights[rows] -= rate * velocity[rows]
-    last[rows] = now
+    state[rows, :-1] = momentum * state[rows, :-1] + gradient + l2 * weights[rows]
+    weights[rows] -= rate * state[rows, :-1]
+    state[rows, -1] = now
 
 
-def adam_step(weights, first, second, rows, gradient, rate, beta1, beta2, epsilon, correction, decay):
-    """Adam for the given rows alone; `correction` is 1 / sqrt(1 - beta2**step), `decay` what the weights lose."""
-    first[rows] = beta1 * first[rows] + (1 - beta1) * gradient
-    second[rows] = beta2 * second[rows] + (1 - beta2) * gradient**2
-    weights[rows] *= 1 - decay
-    weights[rows] -= rate * first[rows] / (np.sqrt(second[rows]) * correction + epsilon)
+def adam_step(weights, state, rows, gradient, rate, beta1, beta2, epsilon, correction, decay):
+    """Adam for the given rows alone; `correction` is 1 / sqrt(1 - beta2**step), `decay` what the weights lose.
+
+    A row of `state` has the first moments and then the second.
+    """
+    first, second = np.split(state[rows], 2, axis=1)
+    first = beta1 * first + (1 - beta1) * gradient
+    second = beta2 * second + (1 - beta2) * gradient**2
+    state[rows] = np.hstack([first, second])
+    weights[rows] = (1 - decay) * weights[rows] - rate * first / (np.sqrt(second) * correction + epsilon)
 
 
 def max_abs(indices, values, out):

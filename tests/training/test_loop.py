@@ -1,0 +1,384 @@
+"""The training loop: it learns, gives the same bits however it runs or is cut off, and keeps the best epoch."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from sketchnet.data import CsrBatch, open_shards
+from sketchnet.errors import InputError, StorageError
+from sketchnet.storage import locked
+from sketchnet.training import checkpoint
+from sketchnet.training.loop import Examples, Interrupted, TrainingError, evaluate, train
+from tests.data.test_shards import batch, write
+from tests.training.toy import D, assert_same_network, examples, make_model, toy, trained, without_seconds
+
+every_optimiser = pytest.mark.parametrize("optimiser", ["adamw", "sgd"])
+RATES = {"adamw": {"rate": 5e-3}, "sgd": {"rate": 0.1, "sparse_rate": 1.0}}
+# All that is drawn anew in every step, and all that is learnt from the data before the first.
+EVERYTHING = {"scale_input": "max_abs", "dropout": 0.2, "feature_dropout": 0.2, "eta": 0.5}
+
+
+def training(optimiser, **options):
+    return {"optimiser": optimiser, **RATES[optimiser], **options}
+
+
+# -- learning
+
+
+def test_no_linear_model_learns_the_toy():
+    given, valid = toy(4000), toy(1000, seed=1)
+    linear = LogisticRegression(C=0.1, max_iter=300).fit(given.rows.scipy(), given.labels("binary"))
+    assert linear.score(valid.rows.scipy(), valid.labels("binary")) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"), [("binary", 0.13), ("multiclass", 0.13), ("multilabel", 0.06), ("regression", 0.2)]
+)
+@every_optimiser
+def test_a_network_learns(kind, error, optimiser):
+    """Wrong labels, or the share of the targets' variance that is left; guessing is wrong in half or 3/4, and by 1."""
+    options = training(optimiser, epochs=5 if optimiser == "adamw" else 8, batch_size=100)
+    if kind == "regression" and optimiser == "sgd":
+        options["rate"] = 0.03
+    model = trained(kind, 4000, 1000, options, {"feature_dropout": 0.1, "hidden": (64,)})
+    valid = toy(1000, seed=1)
+    outputs, labels = model.outputs(valid.rows), valid.labels(kind)
+    decided = model.task.decide(outputs)
+    if kind == "multilabel":
+        found = np.mean(decided != labels.toarray())
+    elif kind == "regression":
+        found = np.mean((decided - labels) ** 2) / np.var(labels)
+    else:
+        found = np.mean(decided != labels)
+        probabilities = model.task.probabilities(outputs)
+        assert np.allclose(probabilities.sum(axis=1), 1)
+        assert np.array_equal(np.asarray(model.task.classes)[probabilities.argmax(axis=1)], decided)
+    assert found < error
+    losses = [record["loss"] for record in model.history if "loss" in record]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+# -- the same bits
+
+
+@every_optimiser
+def test_a_seed_fixes_all_weights_whatever_the_threads(optimiser, monkeypatch):
+    """With batches large enough that the kernels split them."""
+    rows = batch(600, d=3000, labels=None)
+    wide = CsrBatch(np.arange(601) * 80, np.random.default_rng(0).integers(0, D, 600 * 80), np.ones(48_000), D)
+    targets = np.arange(600) % 2
+
+    def run(seed=0):
+        torch.manual_seed(np.random.default_rng().integers(100))  # what was drawn before does not matter
+        _, task = examples("binary", 50)
+        model = make_model(task, training(optimiser, batch_size=300, epochs=2, seed=seed), **EVERYTHING)
+        train(model, Examples(wide, targets), Examples(dataclasses.replace(rows, n_columns=D), targets))
+        return model
+
+    monkeypatch.setenv("SKETCHNET_THREADS", "1")
+    first = run()
+    assert_same_network(run(), first)
+    monkeypatch.setenv("SKETCHNET_THREADS", "2")
+    second = run()
+    assert_same_network(second, first)
+    assert without_seconds(second.history) == without_seconds(first.history)
+    with pytest.raises(AssertionError):
+        assert_same_network(run(seed=1), first)
+
+
+@every_optimiser
+@pytest.mark.parametrize(("scheme", "options"), [("count_sketch", {}), ("li", {"s": 30})])
+def test_a_projection_that_never_updates_is_a_fixed_one(optimiser, scheme, options):
+    common = {"scheme": scheme, "options": options, "wide": False, "normalise": "batch", "dropout": 0.1}
+    settings = training(optimiser, epochs=2, l2=0.01)
+    learnable = trained(training=settings, network={"learn": True, "eta": 0.0, **common})
+    fixed = trained(training=settings, network={"learn": False, **common})
+    ours, theirs = learnable.network.state_dict(), fixed.network.state_dict()
+    assert set(ours) - set(theirs) == {"projection.weight", "projection.bias"}
+    for name, tensor in theirs.items():
+        assert torch.equal(ours[name], tensor), name
+    rows = toy(200, seed=1).rows
+    assert np.array_equal(learnable.outputs(rows), fixed.outputs(rows))
+
+
+@pytest.mark.parametrize("normalise", ["batch", "standard", "max_abs", "none"])
+@pytest.mark.parametrize("scheme", ["count_sketch", "gaussian"])
+def test_projected_rows_that_are_kept_give_the_same_weights_as_those_made_anew(normalise, scheme):
+    network = {"learn": False, "wide": False, "normalise": normalise, "scheme": scheme, "scale_input": "max_abs"}
+    stages = []
+    kept, anew = (
+        trained(network=network, memory=memory, report=lambda record: stages.append(record.get("stage")))
+        for memory in ("1GiB", 1)
+    )
+    assert_same_network(kept, anew)
+    assert stages.count("project") == (2 if normalise in ("standard", "max_abs") else 1)
+
+
+@every_optimiser
+def test_from_disk_as_from_memory(optimiser, tmp_path):
+    given, task = examples("multilabel", 400)
+    cuts = [0, 70, 71, 300, 400]
+    shards = open_shards(write(tmp_path / "x", [given.data.rows(slice(a, b)) for a, b in zip(cuts, cuts[1:])]))
+    assert shards.n_columns <= D
+    models = []
+    for data in (given.data, shards):
+        model = make_model(task, training(optimiser), hashed_columns=2000, **EVERYTHING)
+        train(model, Examples(data, given.targets), Examples(data, given.targets))
+        models.append(model)
+    assert_same_network(*models)
+    assert without_seconds(models[0].history) == without_seconds(models[1].history)
+
+
+# -- cut off and continued: 8 steps an epoch, 4 epochs
+
+CUT = {"n": 400, "n_valid": 100, "network": EVERYTHING}
+
+
+class Crash(Exception):
+    pass
+
+
+def crash_at(step):
+    def tick(done, total, note):
+        assert total == 32
+        if done == step:
+            raise Crash
+
+    return tick
+
+
+def signal_at(step, number):
+    def tick(done, total, note):
+        if done == step:
+            os.kill(os.getpid(), number)
+
+    return tick
+
+
+def assert_same_run(folder, model, whole):
+    assert_same_network(model, whole)
+    assert without_seconds(model.history) == without_seconds(whole.history)
+    assert without_seconds(checkpoint.read_history(folder)) == without_seconds(whole.history)
+    saved, _ = checkpoint.read_tensors(folder / checkpoint.WEIGHTS)
+    for name, tensor in whole.network.state_dict().items():
+        assert torch.equal(saved[name], tensor), name
+    assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name]
+    assert sorted(path.name for path in folder.iterdir()) == [checkpoint.HISTORY, checkpoint.WEIGHTS]
+
+
+def new_folder(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    return folder
+
+
+@every_optimiser
+def test_crashed_at_any_step_and_continued_equals_uninterrupted(optimiser, tmp_path):
+    whole = trained(**CUT, training=training(optimiser, epochs=4))
+    folder = new_folder(tmp_path)
+    rng = np.random.default_rng(0)
+    for step in [1, *sorted(rng.integers(2, 32, 5)), 8, 16, 32]:
+        try:
+            trained(**CUT, training=training(optimiser, epochs=4), folder=folder, tick=crash_at(step))
+        except Crash:
+            continue
+        assert step <= 24  # passed already by the runs before
+        break
+    else:
+        trained_on = trained(**CUT, training=training(optimiser, epochs=4), folder=folder)
+        assert_same_run(folder, trained_on, whole)
+
+
+@every_optimiser
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_by_a_signal_and_continued_equals_uninterrupted(optimiser, number, tmp_path):
+    """In the midst of an epoch, after its last step and before its first."""
+    whole = trained(**CUT, training=training(optimiser, epochs=4))
+    folder, handler = new_folder(tmp_path), signal.getsignal(number)
+    for step in (3, 4, 8, 9, 21, 32):
+        with pytest.raises(Interrupted, match="run the same command again"):
+            trained(**CUT, training=training(optimiser, epochs=4), folder=folder, tick=signal_at(step, number))
+        assert signal.getsignal(number) is handler
+        assert (folder / checkpoint.CHECKPOINT).exists()
+    done = []
+    continued = trained(
+        **CUT, training=training(optimiser, epochs=4), folder=folder, tick=lambda *where: done.append(where)
+    )
+    assert done == []  # all steps had been made, but not the last evaluation
+    assert_same_run(folder, continued, whole)
+
+
+def test_the_best_epoch_before_a_crash_counts_afterwards(tmp_path):
+    """The rates are such that epochs get worse: the first is the best, and was before the crash."""
+    settings = training("sgd", epochs=4, rate=3.0)
+    whole = trained(**CUT, training=settings)
+    folder = new_folder(tmp_path)
+    assert whole.history[-1]["best_epoch"] < 4
+    with pytest.raises(Crash):
+        trained(**CUT, training=settings, folder=folder, tick=crash_at(30))
+    assert_same_run(folder, trained(**CUT, training=settings, folder=folder), whole)
+
+
+# -- numbers that are none
+
+
+@every_optimiser
+def test_a_loss_that_is_no_number_ends_training_and_spares_the_checkpoint(optimiser, tmp_path):
+    settings = training(optimiser, epochs=4)
+    whole = trained(**CUT, training=settings)
+    folder = new_folder(tmp_path)
+    with pytest.raises(Crash):
+        trained(**CUT, training=settings, folder=folder, tick=crash_at(13))
+    before = (folder / checkpoint.CHECKPOINT).read_bytes()
+    with pytest.raises(TrainingError, match=r"the loss is (nan|inf) in epoch 2, step \d.*rates .*too high"):
+        trained(**CUT, training={**settings, "rate": 1e25, "sparse_rate": 1e6}, folder=folder)
+    assert (folder / checkpoint.CHECKPOINT).read_bytes() == before
+    assert_same_run(folder, trained(**CUT, training=settings, folder=folder), whole)
+
+
+@every_optimiser
+@pytest.mark.parametrize("kind", ["binary", "regression"])
+def test_weights_that_are_no_numbers_are_never_kept(optimiser, kind, tmp_path):
+    """The last step of an epoch spoils the weights: its loss was still a number, nothing after it is."""
+    folder = new_folder(tmp_path)
+    settings = training(optimiser, epochs=3, batch_size=400, rate=1e30, sparse_rate=1e30)
+    with pytest.raises(TrainingError):
+        trained(kind, training=settings, folder=folder)
+    with pytest.raises(TrainingError):
+        trained(kind, training={**settings, "epochs": 1})
+    for path in folder.glob("*.safetensors"):
+        for name, tensor in checkpoint.read_tensors(path)[0].items():
+            assert torch.isfinite(tensor).all(), f"{path.name}: {name}"
+
+
+# -- when to stop, and what remains
+
+
+def noise(optimiser="sgd", **options):
+    """Labels that cannot be learnt: validation errors go up and down."""
+    rng = np.random.default_rng(4)
+    _, task = examples("binary", 400)
+    model = make_model(task, training(optimiser, **options))
+    given, valid = (Examples(toy(n, seed).rows, rng.integers(0, 2, n)) for n, seed in ((400, 0), (100, 1)))
+    return model, given, valid
+
+
+def errors(model):
+    return [(record["valid_error"], record["valid_loss"]) for record in model.history if "valid_error" in record]
+
+
+@pytest.mark.parametrize("with_folder", [False, True])
+@every_optimiser
+def test_the_network_of_the_best_epoch_remains(with_folder, optimiser, tmp_path):
+    model, given, valid = noise(optimiser, epochs=7)
+    train(model, given, valid, folder=new_folder(tmp_path) if with_folder else None)
+    best = int(np.argmin([error for error, _ in errors(model)]))
+    assert len(errors(model)) == 7
+    assert best < 6  # or nothing would have to be put back
+    assert model.history[-1]["best_epoch"] == 1 + min(range(7), key=lambda epoch: errors(model)[epoch])
+    assert evaluate(model.network, model.task, valid) == min(errors(model))
+    assert not model.network.training
+    assert all(parameter.requires_grad for parameter in model.network.parameters())
+
+
+def test_patience():
+    model, given, valid = noise(epochs=50, patience=3)
+    train(model, given, valid)
+    ran, best = len(errors(model)), model.history[-1]["best_epoch"]
+    assert ran == best + 3 < 50
+    assert evaluate(model.network, model.task, valid) == min(errors(model))
+
+
+@pytest.mark.parametrize("with_folder", [False, True])
+def test_no_time_is_time_for_one_epoch(with_folder, tmp_path):
+    model = trained(
+        training={"epochs": 50, "seconds": 0.0}, folder=new_folder(tmp_path) if with_folder else None, n_valid=0
+    )
+    assert [record.get("epoch") for record in model.history] == [1, None]
+    assert model.history[-1]["best_epoch"] == 1
+
+
+def test_without_validation_rows_the_last_epoch_counts(tmp_path):
+    for folder in (None, new_folder(tmp_path)):
+        model = trained(n_valid=0, training={"epochs": 4, "patience": 1}, folder=folder)
+        assert model.history[-1]["best_epoch"] == 4
+        assert [list(record) for record in model.history[:-1]] == [["epoch", "loss", "seconds"]] * 4
+
+
+def test_every_record_is_reported_and_every_step_told(tmp_path):
+    records, steps = [], []
+    model = trained(
+        training={"epochs": 2},
+        report=records.append,
+        tick=lambda *where: steps.append(where),
+        folder=new_folder(tmp_path),
+    )
+    assert records == model.history[:-1]
+    assert [(done, total) for done, total, _ in steps] == [(step, 16) for step in range(1, 17)]
+    assert all(note.startswith(f"epoch {1 + number // 8}, loss ") for number, (_, _, note) in enumerate(steps))
+    lines = (tmp_path / "model" / checkpoint.HISTORY).read_text().splitlines()
+    assert [json.loads(line) for line in lines] == model.history
+
+
+def test_weights_of_examples():
+    """Rows of weight zero are as good as absent from a validation, and do not move the weights in training."""
+    given, task = examples("binary", 300)
+    model = make_model(task, normalise="none")
+    half = np.arange(300) < 150
+    part = Examples(given.data.rows(slice(0, 150)), given.targets[:150])
+    weighted = evaluate(model.network, task, dataclasses.replace(given, weights=2.0 * half))
+    assert weighted == pytest.approx(evaluate(model.network, task, part))
+    mixed = np.where(half, given.targets, 1 - given.targets)
+    models = []
+    for targets in (given.targets, mixed):
+        models.append(make_model(task, normalise="none"))
+        train(models[-1], Examples(given.data, targets, weights=half.astype(float)), None)
+    assert_same_network(*models)
+
+
+# -- one at a time, and what cannot be trained on
+
+
+def test_two_processes_do_not_share_a_folder(tmp_path):
+    folder = new_folder(tmp_path)
+    with locked(folder), pytest.raises(StorageError, match="another process is writing"):
+        trained(folder=folder)
+    assert list(folder.iterdir()) == []
+    trained(folder=folder)
+
+
+@pytest.mark.parametrize("scale", ["none", "max_abs"])
+def test_ids_beyond_the_columns_are_errors(scale, tmp_path):
+    """In a process of its own: a kernel that writes where such an id leads would end it."""
+    code = f"""
+import numpy as np
+from sketchnet.data import CsrBatch
+from sketchnet.training.loop import Examples, train
+from tests.training.toy import D, examples, make_model
+
+rows = CsrBatch(np.array([0, 1, 2]), np.array([5, 10**12]), np.ones(2, np.float32), D)
+model = make_model(examples("binary", 50)[1], scale_input={scale!r})
+train(model, Examples(rows, np.array([0, 1])), None)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, f"exit status {done.returncode}"
+    assert "InputError: row" in done.stderr
+    assert "has column id 1000000000000; allowed are 0 to 9999" in done.stderr
+
+
+def test_values_that_are_no_numbers_are_errors():
+    given, task = examples("binary", 100)
+    values = given.data.values.copy()
+    values[123] = np.nan
+    bad = Examples(dataclasses.replace(given.data, values=values), given.targets)
+    for network in ({}, {"scale_input": "max_abs"}, {"learn": False, "wide": False, "normalise": "standard"}):
+        with pytest.raises(InputError, match="NaN or infinity: nan"):
+            train(make_model(task, **network), bad, None)
