@@ -11,7 +11,6 @@ Torch's peers have 64 outputs, because a table of 3.2 million columns for 1000 w
 from __future__ import annotations
 
 import gc
-import shutil
 import sys
 import tempfile
 import time
@@ -28,7 +27,9 @@ from sketchnet.data import CsrBatch, Synthetic, ingest, open_shards
 from sketchnet.memory import anonymous_memory
 from sketchnet.nn import LearnableProjection, NetworkConfig, SketchNetwork
 from sketchnet.training import Model, Task, TrainingConfig
-from sketchnet.training.loop import Examples, train
+from sketchnet.training.defaults import build_model
+from sketchnet.training.examples import Examples, hold_back
+from sketchnet.training.loop import train
 from sketchnet.training.optimisers import MomentumSGD
 
 N_COLUMNS, NON_ZEROS, BATCH, BATCHES, K, PEER_K = 3_200_000, 115, 256, 20, 1000, 64
@@ -201,14 +202,15 @@ def training_memory(quick: bool):
 
 
 def make_training(folder):
+    """What `sketchnet train SHARDS --epochs 1 --hidden 64 --out MODEL` does."""
+
     def work(data: str = "shards"):
         shards = open_shards(Path(folder) / data)
-        network = NetworkConfig(shards.n_columns, 1, hidden=(64,))
-        model = Model(SketchNetwork(network), Task.of_labels(shards.labels), TrainingConfig(epochs=1))
-        (Path(folder) / "model").mkdir()
-        train(model, Examples(shards, model.task.encode(shards.labels)), None, folder=Path(folder) / "model")
-        model.save(Path(folder) / "model")
-        shutil.rmtree(Path(folder) / "model")
+        task = Task.of_labels(shards.labels)
+        examples, valid = hold_back(Examples(shards, task.encode(shards.labels)), 0.1, 0)
+        settings = {"hidden": (64,), "epochs": 1}
+        model = build_model(task, examples.data.n_rows, shards.n_columns, settings, 0)
+        train(model, examples, valid, folder=Path(folder) / f"{data}-model")
 
     ingest(UrlLike(1000), Path(folder) / "few", n_columns=N_COLUMNS)
     work("few")  # compiles

@@ -35,6 +35,7 @@ _SETTINGS = {  # names of ours, and of the configs
     "scale_input": "scale_input",
     "activation": "activation",
     "hidden": "hidden",
+    "hidden_norm": "hidden_norm",
     "dropout": "dropout",
     "feature_dropout": "feature_dropout",
     "epochs": "epochs",
@@ -42,6 +43,7 @@ _SETTINGS = {  # names of ours, and of the configs
     "optimiser": "optimiser",
     "learning_rate": "rate",
     "sparse_learning_rate": "sparse_rate",
+    "wide_learning_rate": "wide_rate",
     "l2": "l2",
     "patience": "patience",
     "seconds": "seconds",
@@ -63,6 +65,7 @@ class _SketchEstimator(BaseEstimator):
         scale_input="none",
         activation="linear",
         hidden="auto",
+        hidden_norm="auto",
         dropout="auto",
         feature_dropout="auto",
         epochs="auto",
@@ -70,6 +73,7 @@ class _SketchEstimator(BaseEstimator):
         optimiser="adamw",
         learning_rate="auto",
         sparse_learning_rate="auto",
+        wide_learning_rate="auto",
         l2="auto",
         patience=None,
         seconds=None,
@@ -248,10 +252,12 @@ class SketchClassifier(ClassifierMixin, _SketchEstimator):
         After the projection.
     hidden : tuple of int or "auto"
         Widths of the hidden layers.
+    hidden_norm : bool or "auto"
+        Batch norm in the hidden layers.
     dropout, feature_dropout : float or "auto"
         Shares of hidden units, and of a row's non-zeros, that are left out at random in training.
-    epochs, batch_size, learning_rate, sparse_learning_rate, l2 : number or "auto"
-        See `sketchnet.training.TrainingConfig`; `sparse_learning_rate` is that of the columns' weights.
+    epochs, batch_size, learning_rate, sparse_learning_rate, wide_learning_rate, l2 : number or "auto"
+        See `sketchnet.training.TrainingConfig`; the sparse one is that of the learnt projection's weights.
     optimiser : {"adamw", "sgd"}, default="adamw"
         "sgd" is the dissertation's regime, with rising momentum and decaying rate.
     patience : int, default=None
@@ -302,6 +308,7 @@ class SketchClassifier(ClassifierMixin, _SketchEstimator):
         scale_input="none",
         activation="linear",
         hidden="auto",
+        hidden_norm="auto",
         dropout="auto",
         feature_dropout="auto",
         epochs="auto",
@@ -309,6 +316,7 @@ class SketchClassifier(ClassifierMixin, _SketchEstimator):
         optimiser="adamw",
         learning_rate="auto",
         sparse_learning_rate="auto",
+        wide_learning_rate="auto",
         l2="auto",
         patience=None,
         seconds=None,

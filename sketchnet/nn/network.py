@@ -16,7 +16,7 @@ from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.learnable import LearnableProjection
-from sketchnet.nn.numbering import Numbered, number
+from sketchnet.nn.numbering import Numbered
 from sketchnet.nn.wide import Wide
 from sketchnet.normalisation import Moments
 
@@ -33,6 +33,7 @@ class NetworkConfig:
     "standard" moments or the "max_abs" of the training rows (for projections that do not learn), or "none".
     scale_input: "max_abs" divides each column of the data by its largest absolute value. hashed_columns: a table of
     that many columns into which ids are hashed, so that every id below 2**63 is allowed. wide: a linear model beside.
+    hidden_norm: batch norm in the hidden layers.
     feature_dropout: how many of a row's non-zeros are left out in training; dropout: how many hidden units.
     """
 
@@ -49,6 +50,7 @@ class NetworkConfig:
     scale_input: str = "none"
     activation: str = "linear"
     hidden: tuple[int, ...] = (1000, 1000)
+    hidden_norm: bool = False
     dropout: float = 0.0
     feature_dropout: float = 0.0
     seed: int = 0
@@ -78,6 +80,17 @@ class NetworkConfig:
         return self.hashed_columns or self.n_columns
 
 
+class BatchNorm(nn.BatchNorm1d):
+    """Batch norm that takes a single row too, by the averages so far: it has no variance of its own."""
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        if self.training and len(rows) == 1:
+            return nn.functional.batch_norm(
+                rows, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
+        return super().forward(rows)
+
+
 class SketchNetwork(nn.Module):
     """projection → normalisation → activation → hidden ReLU layers → outputs, plus the wide path.
 
@@ -98,7 +111,7 @@ class SketchNetwork(nn.Module):
         if config.scale_input == "max_abs":
             self.register_buffer("input_scale", torch.ones(d))
         if config.normalise == "batch":
-            self.norm = nn.BatchNorm1d(k)
+            self.norm = BatchNorm(k)
         else:
             self.register_buffer("shift", torch.zeros(k))
             self.register_buffer("scale", torch.ones(k))
@@ -140,6 +153,16 @@ class SketchNetwork(nn.Module):
 
     def read(self, batch: CsrBatch, dropout_key=None) -> Numbered:
         """Check a batch, hash, scale and drop its entries as configured, and number its columns."""
+        config, batch = self.config, self.columns(batch)
+        if dropout_key is not None and config.feature_dropout > 0:
+            arrays = backend().drop_entries(*batch.arrays, config.feature_dropout, dropout_key)
+            batch = CsrBatch(*arrays, batch.n_columns)
+        if not config.learn and not config.wide:
+            return Numbered(batch, None, None)  # nobody asks for numbers
+        return Numbered(batch, *backend().number_columns(batch.indices))
+
+    def columns(self, batch: CsrBatch) -> CsrBatch:
+        """The batch's entries as the layers see them: checked, hashed and scaled as configured."""
         config = self.config
         if config.hashed_columns:
             batch = hash_columns(batch, config.hashed_columns, self._table_key)
@@ -149,12 +172,7 @@ class SketchNetwork(nn.Module):
         if config.scale_input == "max_abs":
             values = batch.values / backend().gather(self.input_scale.numpy(), batch.indices)
             batch = dataclasses.replace(batch, values=values.astype(self._dtype))
-        if dropout_key is not None and config.feature_dropout > 0:
-            arrays = backend().drop_entries(*batch.arrays, config.feature_dropout, dropout_key)
-            batch = CsrBatch(*arrays, batch.n_columns)
-        if not config.learn and not config.wide:
-            return Numbered(batch, None, None)  # nobody asks for numbers
-        return number(batch, config.width)
+        return batch
 
     def project(self, batch: CsrBatch) -> torch.Tensor:
         """What `forward_projected` takes, for a projection that does not learn and has no wide path."""
@@ -170,18 +188,10 @@ class SketchNetwork(nn.Module):
     def forward_projected(self, projected: torch.Tensor) -> torch.Tensor:
         projected = projected.to(self.device)
         if self.config.normalise == "batch":
-            # A single row has no variance of its own.
-            by_batch = self.training and len(projected) > 1
-            projected = self.norm(projected) if by_batch or not self.training else self._norm_by_average(projected)
+            projected = self.norm(projected)
         elif self.config.normalise != "none":
             projected = (projected - self.shift) * self.scale
         return self.layers(projected)
-
-    def _norm_by_average(self, projected: torch.Tensor) -> torch.Tensor:
-        norm = self.norm
-        return nn.functional.batch_norm(
-            projected, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
-        )
 
     # -- what is learnt before training
 
@@ -215,7 +225,7 @@ def _hidden(config: NetworkConfig) -> list[nn.Module]:
         layer = nn.Linear(width, next_width)
         nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         nn.init.zeros_(layer.bias)
-        layers += [layer, nn.ReLU()]
+        layers += [layer, BatchNorm(next_width), nn.ReLU()] if config.hidden_norm else [layer, nn.ReLU()]
         if config.dropout > 0:
             layers.append(nn.Dropout(config.dropout))
         width = next_width

@@ -10,8 +10,7 @@ from sketchnet.training.config import TrainingConfig
 from sketchnet.training.model import Model
 from sketchnet.training.task import Task
 
-_STEPS = 4000  # that a small data set gets at least, in epochs of which it has at most _EPOCHS
-_EPOCHS = 20
+_STEPS = 2000  # about as many as text and clicks take before they overfit, in batches of 16 to 256 rows
 
 
 def build_model(task: Task, n_rows: int, n_columns: int, settings: dict, seed: int) -> Model:
@@ -24,11 +23,13 @@ def build_model(task: Task, n_rows: int, n_columns: int, settings: dict, seed: i
     if given:
         raise InputError(f"there is no setting {', '.join(given)}")
     learn = network.get("learn", True)
-    batch_size = training.setdefault("batch_size", min(256, max(32, n_rows // 64)))
-    training.setdefault("epochs", min(_EPOCHS, max(5, -(-_STEPS * batch_size // max(1, n_rows)))))
+    batch_size = training.setdefault("batch_size", min(256, max(16, n_rows // 100)))
+    steps = max(1, n_rows // batch_size)
+    training.setdefault("epochs", min(60, max(6, -(-_STEPS // steps))))
     network.setdefault("normalise", "batch" if learn else "standard")
     network.setdefault("feature_dropout", 0.3 if learn or network.get("wide", True) else 0.0)
-    network.setdefault("dropout", 0.2)
+    network.setdefault("dropout", 0.5)
+    network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw")
     config = NetworkConfig(n_columns=n_columns, n_outputs=task.n_outputs, seed=seed, **network)
     return Model(SketchNetwork(config), task, TrainingConfig(seed=seed, **training))
 
@@ -44,7 +45,7 @@ def describe(model: Model, n_rows: int) -> str:
             f"{n_rows:,} rows x {network.n_columns:,} columns{table}",
             f"{model.task.kind}, {front}, network {widths}{' and wide path' if network.wide else ''}",
             f"dropout {network.dropout:g}, of features {network.feature_dropout:g}",
-            f"{training.optimiser} with rates {training.rate:g} and {training.sparse_rate:g}, l2 {training.l2:g}",
+            f"{training.optimiser} with rate {training.rate:g}, l2 {training.l2:g}",
             f"{training.epochs} epochs in batches of {training.batch_size}",
             f"{model.network.device}, {torch.get_num_threads()} threads",
         )

@@ -8,24 +8,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from sketchnet import random
-from sketchnet.data.batches import epoch_order, iterate_batches, iterate_numbered
+from sketchnet.data.batches import iterate_batches, iterate_numbered
 from sketchnet.errors import InputError, SketchnetError
 from sketchnet.memory import parse_memory
 from sketchnet.nn import LearnableProjection, SketchNetwork
-from sketchnet.normalisation import Moments
 from sketchnet.storage import locked, writing
 from sketchnet.training import checkpoint
-from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples
+from sketchnet.training.linear import blend_linear
 from sketchnet.training.model import Model, load_model
 from sketchnet.training.optimisers import make_optimiser
+from sketchnet.training.rows import TrainingRows
 from sketchnet.training.task import Task
 
 _ROWS = 1024  # rows at a time where nothing is learnt
@@ -104,18 +104,23 @@ def _is_done(folder: Path, model: Model, overwrite: bool) -> bool:
 
 
 def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) -> None:
-    network, task, config = model.network, model.task, model.training
-    optimiser, state = make_optimiser(network, config), Progress()
+    network, task, config, state = model.network, model.task, model.training, Progress()
+    resuming = folder is not None and (folder / checkpoint.CHECKPOINT).exists()
     begun = time.perf_counter()
 
     def note(record: dict) -> None:
         state.history.append(record)
         report(record)
 
-    source = _Rows(network, examples, config, parse_memory(memory), note)
+    source = TrainingRows(network, examples, config, parse_memory(memory), note)
     kept = None  # the best network, where no folder keeps it
-    if folder is not None and (folder / checkpoint.CHECKPOINT).exists():
-        state = _resume(folder, network, optimiser)
+    if resuming:
+        tensors, state = _read(folder)
+    else:
+        note(_choose_rates(model, examples, valid, memory))
+    optimiser = make_optimiser(network, replace(config, **_rates(state.history)))
+    if resuming:
+        _load(tensors, network, optimiser)
         begun -= state.seconds
     total = config.epochs * source.n_batches
     with torch.random.fork_rng(devices=_cuda(network)):
@@ -132,18 +137,14 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
                 if not np.isfinite(value):
                     kept_at = f"; {folder} keeps the state before it" if folder is not None else ""
                     raise TrainingError(
-                        f"the loss is {value} in epoch {state.epoch + 1}, step {state.step + 1}: the rates "
-                        f"({config.rate:g}, {config.sparse_rate:g}) may be too high, or values too large{kept_at}"
+                        f"the loss is {value} in epoch {state.epoch + 1}, step {state.step + 1}: the rate "
+                        f"{config.rate:g} may be too high, or values too large{kept_at}"
                     )
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
-                state.loss, state.weight, state.step = (
-                    state.loss + value * weight,
-                    state.weight + weight,
-                    state.step + 1,
-                )
-                state.seconds = time.perf_counter() - begun
+                state.loss, state.weight = state.loss + value * weight, state.weight + weight
+                state.step, state.seconds = state.step + 1, time.perf_counter() - begun
                 tick(step + 1, total, f"epoch {state.epoch + 1}, loss {state.loss / max(state.weight, 1e-300):.4f}")
                 if asked_to_stop():
                     _save(folder, network, optimiser, state)
@@ -168,76 +169,56 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
                 break
             if folder is not None:
                 _save(folder, network, optimiser, state)
+    blended = False
     if folder is not None:
-        kept, _ = checkpoint.read_tensors(folder / checkpoint.WEIGHTS)
-    if state.best_epoch != state.epoch - 1:
-        network.load_state_dict(kept)
+        kept, notes = checkpoint.read_tensors(folder / checkpoint.WEIGHTS)
+        blended = notes.get("blended", False)  # and cut off right after
+    network.load_state_dict(kept)
     for layer in (network.projection, network.wide):
         if hasattr(layer, "before_read"):
             layer.before_read = None
     network.requires_grad_(True)
     network.eval()
     model._double = None  # of the network as it was before
+    if config.blend and network.wide is not None and valid is not None and task.kind in ("binary", "multiclass"):
+        if not blended:
+            note({"stage": "linear", **blend_linear(model, examples, valid)})
+        if folder is not None:
+            checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict(), {"blended": True})
     model.history = [*state.history, {"best_epoch": state.best_epoch + 1, "seconds": round(state.seconds, 3)}]
     if folder is not None:
         checkpoint.write_history(folder, model.history)
         (folder / checkpoint.CHECKPOINT).unlink(missing_ok=True)
 
 
-class _Rows:
-    """The training rows as the network takes them: projected once where that is possible and fits, else read anew."""
+def _choose_rates(model: Model, examples: Examples, valid: Examples | None, memory) -> dict:
+    """A record with the rates of the columns' weights: those given, or the better ones of two after a trial epoch.
 
-    def __init__(self, network: SketchNetwork, examples: Examples, config: TrainingConfig, budget: int, note):
-        self._network, self._data, self._config = network, examples.data, config
-        self.n_batches = sum(1 for _ in epoch_order(self._data, config.batch_size, seed=config.seed))
-        if network.config.scale_input == "max_abs":
-            with _timed("scale", note):
-                network.input_scale.zero_()
-                for batch in iterate_batches(self._data, _ROWS, shuffle=False):
-                    network.see_input(batch)
-                network.input_scale[network.input_scale == 0] = 1
-        settings = network.config
-        self._projected = None
-        fits = self._data.n_rows * settings.n_components * 4 <= budget
-        moments = Moments(settings.n_components) if settings.normalise in ("standard", "max_abs") else None
-        if settings.learn or not (moments or (fits and self._can_cache)):
-            return
-        with _timed("project", note):
-            if fits and self._can_cache:
-                self._projected = torch.empty(self._data.n_rows, settings.n_components)
-            done = 0
-            for batch in iterate_batches(self._data, _ROWS, shuffle=False):
-                rows = network.project(batch)
-                if self._projected is not None:
-                    self._projected[done : done + len(rows)] = rows
-                if moments is not None:
-                    moments.update(rows.numpy())
-                done += len(rows)
-        if moments is not None:
-            network.set_moments(moments)
+    Bold rates let rare columns speak after they were seen a few times, which text rewards and noise punishes: only
+    validation rows can tell. A step of Adam moves a logit by about the rate times the row's sum of absolute values, so
+    the wide path's rates are relative to that.
+    """
+    given, settings = model.training, model.network.config
+    sample = examples.data.rows(slice(0, min(examples.data.n_rows, 4096)))
+    row_sum = max(float(np.abs(sample.values).sum()) / max(1, sample.n_rows), 1e-12)
+    bold, timid = ({"sparse_rate": w, "wide_rate": u / row_sum} for w, u in ((0.03, 6.0), (0.001, 0.1)))
+    if given.optimiser == "sgd":
+        bold = timid = {"sparse_rate": 1.0, "wide_rate": 1.0}
+    fixed = {name: value for name in bold if (value := getattr(given, name)) is not None}
+    begun, tried = time.perf_counter(), {}
+    if valid is not None and len(fixed) < 2 and bold != timid and (settings.learn or settings.wide):
+        for name, rates in (("bold", bold), ("timid", timid)):
+            once = replace(given, **{**rates, **fixed}, epochs=1, blend=False)
+            candidate = Model(SketchNetwork(settings).to(model.network.device), model.task, once)
+            _train(candidate, examples, valid, None, memory, lambda record: None, lambda *_: None, lambda: False)
+            tried[name] = next(record["valid_error"] for record in candidate.history if "valid_error" in record)
+    chosen = {**(timid if tried and tried["timid"] < tried["bold"] else bold), **fixed}
+    return {"stage": "rates", **chosen, **tried, "seconds": round(time.perf_counter() - begun, 3)}
 
-    @property
-    def _can_cache(self) -> bool:
-        settings = self._network.config
-        return not (settings.learn or settings.wide or settings.feature_dropout)
 
-    def batches(self, epoch: int, skip: int) -> Iterator[tuple]:
-        """(row numbers, batch) in the epoch's order, from batch number `skip` on."""
-        config = self._config
-        if self._projected is None:
-            yield from iterate_numbered(self._data, config.batch_size, seed=config.seed, epoch=epoch, skip=skip)
-            return
-        for number, rows in enumerate(epoch_order(self._data, config.batch_size, seed=config.seed, epoch=epoch)):
-            if number >= skip:
-                yield rows, self._projected[torch.from_numpy(rows)]
-
-    def outputs(self, batch, step: int) -> torch.Tensor:
-        if self._projected is not None:
-            return self._network.forward_projected(batch)
-        settings, key = self._network.config, None
-        if settings.feature_dropout > 0:
-            key = random.hash_key(self._config.seed, random.STREAM_FEATURE_DROPOUT, step)
-        return self._network(self._network.read(batch, key))
+def _rates(history: list[dict]) -> dict:
+    record = next(record for record in history if record.get("stage") == "rates")
+    return {name: record[name] for name in ("sparse_rate", "wide_rate")}
 
 
 def train_once(model: Model, examples: Examples, optimiser) -> None:
@@ -311,15 +292,18 @@ def _save(folder: Path, network: SketchNetwork, optimiser, state: Progress) -> N
     checkpoint.write_history(folder, state.history)
 
 
-def _resume(folder: Path, network: SketchNetwork, optimiser) -> Progress:
+def _read(folder: Path) -> tuple[dict, Progress]:
     tensors, notes = checkpoint.read_tensors(folder / checkpoint.CHECKPOINT)
+    return tensors, Progress(**{**notes, "best": tuple(notes["best"])})
+
+
+def _load(tensors: dict, network: SketchNetwork, optimiser) -> None:
     parts: dict[str, dict] = {"network": {}, "optimiser": {}}
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")
         parts[part][rest] = tensor
     network.load_state_dict(parts["network"])
     optimiser.load_state(parts["optimiser"])
-    return Progress(**{**notes, "best": tuple(notes["best"])})
 
 
 @contextmanager
@@ -342,13 +326,6 @@ def _signals() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def _timed(stage: str, note: Callable[[dict], None]) -> Iterator[None]:
-    begun = time.perf_counter()
-    yield
-    note({"stage": stage, "seconds": round(time.perf_counter() - begun, 3)})
 
 
 def _cuda(network: SketchNetwork) -> list:

@@ -59,6 +59,10 @@ class Optimiser(ABC):
     @abstractmethod
     def _update(self, name: str, table: np.ndarray, rows: np.ndarray, gradient: np.ndarray) -> None: ...
 
+    def _row_rate(self, name: str) -> float:
+        rate = self.config.wide_rate if isinstance(self._layers[name], Wide) else self.config.sparse_rate
+        return 1.0 if rate is None else rate
+
     def step(self) -> None:
         self.steps += 1
         self._dense.step()
@@ -105,7 +109,7 @@ class LazyAdam(Optimiser):
     _betas, _epsilon = (0.9, 0.999), 1e-8
 
     def _make_dense(self, groups):
-        return torch.optim.AdamW(groups, lr=self.config.rate, betas=self._betas, eps=self._epsilon)
+        return torch.optim.AdamW(groups, lr=self.config.rate, betas=self._betas, eps=self._epsilon, fused=True)
 
     def _make_state(self, table):
         return np.zeros((len(table), 2 * table.shape[1]), table.dtype)
@@ -117,10 +121,10 @@ class LazyAdam(Optimiser):
             factor = rising if fraction < _WARM_UP else falling
         for group in self._dense.param_groups:
             group["lr"] = self.config.rate * factor
-        self._sparse_rate = self.config.sparse_rate * factor
+        self._factor = factor
 
     def _update(self, name, table, rows, gradient):
-        (beta1, beta2), rate = self._betas, self._sparse_rate
+        (beta1, beta2), rate = self._betas, self._row_rate(name) * self._factor
         first_correction = 1 / (1 - beta1**self.steps)
         second_correction = 1 / sqrt(1 - beta2**self.steps)
         backend().adam_step(
@@ -164,8 +168,11 @@ class MomentumSGD(Optimiser):
         self._rate = config.rate * config.decay**epoch
         for group in self._dense.param_groups:
             group["lr"], group["momentum"] = self._rate, self._momentum
-        rate, momentum, l2 = self._rate * config.sparse_rate, self._momentum, config.l2
-        self._matrix = np.array([[1 - rate * l2, -rate * momentum], [l2, momentum]])
+        momentum, l2 = self._momentum, config.l2
+        self._matrices = {}
+        for name in self._layers:
+            rate = self._rate * self._row_rate(name)
+            self._matrices[name] = np.array([[1 - rate * l2, -rate * momentum], [l2, momentum]])
 
     def state(self):
         # Late rows are saved as late as they are: bringing them up to date here would round where others do not.
@@ -189,14 +196,14 @@ class MomentumSGD(Optimiser):
         if now == 0:
             return
         if len(powers) <= now:
-            self._powers[name] = powers = _more_powers(powers, self._matrix, now)
+            self._powers[name] = powers = _more_powers(powers, self._matrices[name], now)
         backend().momentum_wait(_table(self._layers[name]), self._state[name], rows, now, powers)
 
     def _update(self, name, table, rows, gradient):
         self._now[name] += 1
         backend().momentum_step(
             table, self._state[name], rows, gradient, self._now[name],
-            self._rate * self.config.sparse_rate, self._momentum, self.config.l2,
+            self._rate * self._row_rate(name), self._momentum, self.config.l2,
         )  # fmt: skip
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from sketchnet.data import CsrBatch, iterate_batches, open_shards
 from sketchnet.data import batches as module
-from sketchnet.data.gather import concatenate
+from sketchnet.data.batches import Part, epoch_order, iterate_numbered
+from sketchnet.data.gather import concatenate, take_rows
 from sketchnet.errors import InputError
 from tests.data.test_shards import batch, same, write
 
@@ -95,3 +96,71 @@ def test_impossible_sizes(shards):
     for bad in ({"batch_size": 0}, {"batch_size": 5, "workers": -1}):
         with pytest.raises(InputError, match="is not possible"):
             next(iterate_batches(shards[0], **bad))
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_batches_come_with_the_numbers_of_their_rows(shards, shuffle):
+    data, x = shards
+    for source in (data, x):
+        got = list(iterate_numbered(source, 32, seed=5, epoch=2, shuffle=shuffle))
+        for numbers, b in got:
+            assert np.array_equal(numbers, b.labels)
+        if shuffle:
+            ahead = list(epoch_order(source, 32, seed=5, epoch=2))
+            assert [rows.tolist() for rows in ahead] == [numbers.tolist() for numbers, _ in got]
+
+
+@pytest.mark.parametrize("batch_size", [1, 32, 150, 200, 201, 5000])
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_an_epoch_can_be_entered_at_any_batch(shards, batch_size, shuffle):
+    data, x = shards
+    options = {"batch_size": batch_size, "seed": 5, "epoch": 1, "shuffle": shuffle}
+    whole = list(iterate_numbered(x, **options))
+    assert len(whole) == -(-1003 // batch_size)
+    for skip in {0, 1, 2, 6, 7, len(whole) // 2, len(whole) - 1, len(whole), len(whole) + 3}:
+        for workers in (0, 2):
+            rest = list(iterate_numbered(data, **options, skip=skip, workers=workers))
+            assert len(rest) == max(0, len(whole) - skip)
+            for (numbers, b), (expected_numbers, expected) in zip(rest, whole[skip:]):
+                assert np.array_equal(numbers, expected_numbers)
+                same(b, expected)
+
+
+class Watched:
+    """A data set that counts the rows that are read."""
+
+    def __init__(self, data):
+        self.n_rows, self.n_columns, self.n_entries, self._data, self.read = *data.shape, data.n_entries, data, 0
+
+    def rows(self, span):
+        self.read += span.stop - span.start
+        return self._data.rows(span)
+
+
+def test_skipped_batches_are_mostly_unread(shards):
+    data = Watched(shards[0])
+    assert sum(b.n_rows for _, b in iterate_numbered(data, 32, skip=28)) == 1003 - 28 * 32
+    assert data.read < 400  # two groups at most
+
+
+def test_a_part_is_a_data_set_of_its_own(shards):
+    data, x = shards
+    numbers = np.sort(np.random.default_rng(0).choice(1003, 600, replace=False))
+    for part in (Part(data, numbers), Part(x, numbers)):
+        assert (part.n_rows, part.n_columns) == (600, 1000)
+        same(part.rows(slice(10, 300)), take_rows(x, numbers[10:300]))
+        got = list(iterate_numbered(part, 32, seed=5))
+        assert sorted(np.concatenate([places for places, _ in got]).tolist()) == list(range(600))
+        for places, b in got:
+            assert np.array_equal(numbers[places], b.labels)
+        ahead = np.concatenate(list(epoch_order(part, 32, seed=5)))
+        assert np.array_equal(ahead, np.concatenate([places for places, _ in got]))
+    assert np.array_equal(order(Part(data, numbers), seed=5), order(Part(x, numbers), seed=5))
+
+
+def test_parts_without_rows_or_entries():
+    nothing = Part(numbered(5), np.empty(0, int))
+    assert list(iterate_numbered(nothing, 5)) == []
+    assert list(epoch_order(nothing, 5)) == []
+    empty = CsrBatch(np.zeros(4, int), np.empty(0, int), np.empty(0), 9, np.arange(3))
+    assert sorted(order(Part(empty, np.array([0, 2])), batch_size=2)) == [0, 2]

@@ -42,8 +42,8 @@ def dense(x):
 
 def where(layer):
     """Row and column in the dense matrix of each of the layer's weights."""
-    starts, targets, _ = layer.operator.pattern(np.arange(layer.operator.d))
-    return np.repeat(np.arange(layer.operator.d), np.diff(starts)), targets
+    starts, codes = layer.operator.pattern(np.arange(layer.operator.d))
+    return np.repeat(np.arange(layer.operator.d), np.diff(starts)), np.where(codes < 0, ~codes, codes)
 
 
 def dense_weight(layer):

@@ -17,6 +17,7 @@ from sketchnet.kernels.cpu.learning import (
     wide_forward,
     wide_values,
 )
+from sketchnet.kernels.cpu.linear import dual_descent
 from sketchnet.kernels.cpu.multiply import (
     compact_columns,
     count_sketch,
@@ -36,6 +37,7 @@ __all__ = [
     "draw_signs",
     "draw_skips",
     "drop_entries",
+    "dual_descent",
     "first_bad_id",
     "first_non_finite",
     "fwht",

@@ -16,6 +16,7 @@ __all__ = [
     "draw_signs",
     "draw_skips",
     "drop_entries",
+    "dual_descent",
     "first_bad_id",
     "first_non_finite",
     "fwht",
@@ -227,6 +228,27 @@ def adam_step(weights, state, rows, gradient, rate, beta1, beta2, epsilon, corre
     second = beta2 * second + (1 - beta2) * gradient**2
     state[rows] = np.hstack([first, second])
     weights[rows] = (1 - decay) * weights[rows] - rate * first / (np.sqrt(second) * correction + epsilon)
+
+
+def dual_descent(indptr, indices, values, numbers, classes, alpha, norms, weights, bias, softness):
+    """One pass over the rows of a batch, whose numbers among all rows are given; returns the worst violation.
+
+    For each row in turn and each output, alpha becomes what minimises the dual objective in it: with the sign s of the
+    row's class, slope = s (w x + b) - 1 + softness alpha; alpha falls by slope / (norm + softness), but not below zero.
+    """
+    worst, one_output = 0.0, weights.shape[1] == 1
+    for r, number in enumerate(numbers):
+        span = slice(indptr[r] - indptr[0], indptr[r + 1] - indptr[0])
+        row = _csr(np.array([0, span.stop - span.start]), indices[span], values[span], len(weights))
+        signs = np.where(classes[number] == np.arange(weights.shape[1]) + one_output, 1.0, -1.0)
+        slope = signs * ((row @ weights)[0] + bias) - 1 + softness * alpha[number]
+        worst = max(worst, float(np.where(alpha[number] > 0, abs(slope), -slope).max()))
+        new = np.maximum(alpha[number] - slope / (norms[number] + softness), 0)
+        step = (new - alpha[number]) * signs
+        weights += (row.T @ step[None, :]).astype(weights.dtype)
+        bias += step.astype(bias.dtype)
+        alpha[number] = new
+    return worst
 
 
 def max_abs(indices, values, out):

@@ -1,0 +1,132 @@
+"""`sketchnet evaluate`: what a model's predictions are worth on labelled rows."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.errors import InputError
+
+_MOST_CLASSES = 20  # of a confusion matrix that a person reads
+
+
+@takes_input_options
+def evaluate(
+    options: InputOptions,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that train wrote.")],
+    input: Annotated[Path, typer.Argument(metavar="INPUT", help="A file, or a folder that ingest wrote.")],
+    calibration_plot: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="Draw how often predictions of a probability are right.")
+    ] = None,
+    memory: Annotated[str, typer.Option(help="For reading files.")] = "1GiB",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure a model on rows with labels.
+
+    \b
+    Examples:
+      sketchnet evaluate clicks-model clicks-test.svm.gz --calibration-plot calibration.png
+      sketchnet evaluate urls-model urls.tsv --text-column 4 --label-column 2 --where 1=test
+    """
+    from sketchnet.cli.predict import open_folder, open_model, options_for
+    from sketchnet.cli.progress import progress_bar
+    from sketchnet.cli.training_data import open_data
+    from sketchnet.evaluation.metrics import metrics
+
+    loaded = open_model(model)
+    _check_plot(calibration_plot, loaded.task.kind)
+    with tempfile.TemporaryDirectory() as work:
+        if input.is_dir():
+            data = open_folder(loaded, input)
+        else:
+            # A table of hashed columns takes any id, so the width is then not that of the training rows.
+            free = ("columns",) if loaded.network.config.hashed_columns else ()
+            known = {key: value for key, value in loaded.data.items() if key not in free}
+            options = options_for(loaded, input, options)
+            data = open_data([input], Path(work) / "data", options, memory, 0, known, as_json)
+        targets = _targets(loaded, data, input)
+        with progress_bar(f"predicting {input.name}") as progress:
+            outputs = loaded.outputs(data, progress)
+    found = metrics(loaded.task, outputs, targets)
+    if calibration_plot is not None:
+        _draw(found, loaded, calibration_plot)
+    if as_json:
+        print(json.dumps({"rows": len(outputs), "classes": loaded.class_names, **found}))
+        return
+    figures = {name: value for name, value in found.items() if not isinstance(value, list)}
+    _print_table(
+        [["rows", f"{len(outputs):,}"], *([name.replace("_", " "), f"{x:.5g}"] for name, x in figures.items())]
+    )
+    if "confusion" in found and len(loaded.class_names) <= _MOST_CLASSES:
+        print("\nrows are true classes, columns predicted ones")
+        lines = [[name, *map(str, row)] for name, row in zip(loaded.class_names, found["confusion"])]
+        _print_table([["", *loaded.class_names], *lines])
+
+
+def _targets(model, data, path: Path):
+    """The labels as the model's task encodes them; those that it does not know are bad input."""
+    from scipy import sparse
+
+    if data.n_rows == 0:
+        raise InputError(f"{path} has no rows to measure the model on")
+    for part in data.parts:
+        if part.label_indptr is not None and not ((part.labels >= 0) & (part.labels % 1 == 0)).all():
+            raise InputError(f"{path} has a label that is no whole number from 0 on, among several a row")
+    task, labels = model.task, data.labels
+    if labels is None:
+        raise InputError(f"{path} has no labels to compare with; say where they are (--label, --label-column)")
+    if sparse.issparse(labels) != (task.kind == "multilabel"):
+        kinds = {True: "several labels a row", False: "one label a row"}
+        given, wanted = kinds[sparse.issparse(labels)], kinds[task.kind == "multilabel"]
+        raise InputError(f"{path} has {given}, the model was trained on {wanted}")
+    ours, theirs = (description.get("classes") or [] for description in (model.data, data.descriptions[0]))
+    new = [name for name in theirs if name not in ours]
+    if new:
+        raise InputError(f"{path} has the class {new[0]!r}; the model knows {', '.join(ours[:10]) or 'numbers'}")
+    if theirs != ours:
+        raise InputError(f"{path} numbers its classes otherwise than the model; ingest it --like the training rows")
+    return task.encode(labels)
+
+
+def _print_table(rows: list[list[str]]) -> None:
+    """Names to the left, figures to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for name, *figures in rows:
+        cells = [name.ljust(widths[0]), *(figure.rjust(width) for figure, width in zip(figures, widths[1:]))]
+        print("  ".join(cells).rstrip())
+
+
+def _check_plot(path: Path | None, kind: str) -> None:
+    if path is None:
+        return
+    if kind not in ("binary", "multiclass"):
+        raise InputError(f"--calibration-plot is for models that choose one class; this one is for {kind}")
+    if path.suffix != ".png" or path.is_dir() or not path.absolute().parent.is_dir():
+        raise InputError(f"--calibration-plot {path} is not possible; it is a .png file in a folder that is there")
+
+
+def _draw(found: dict, model, path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    from sketchnet.data.compression import atomic_writing
+
+    keys = ("mean_probability", "share_positive", "count")
+    mean, share, count = ([bin[key] for bin in found["calibration"]] for key in keys)
+    binary, what = model.task.kind == "binary", "the likeliest class"
+    if binary:
+        what = "class " + model.class_names[1].replace("$", r"\$")  # a plain one begins a formula
+    figure = Figure(figsize=(5, 6), layout="constrained")
+    upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 1])
+    upper.plot([0, 1], [0, 1], color="0.7", label="perfect")
+    upper.plot(mean, share, "o-", label=f"model, error {found['calibration_error']:.3g}")
+    upper.set(ylabel=f"share of {what}" if binary else "share that was right", xlim=(0, 1), ylim=(0, 1))
+    upper.legend()
+    lower.bar(mean, count, width=0.04)
+    lower.set(xlabel=f"predicted probability of {what}", ylabel="rows")
+    with atomic_writing(path) as file:
+        figure.savefig(file, format="png", dpi=150)

@@ -1,0 +1,133 @@
+"""The linear model that people have today, solved exactly and blended into the wide path.
+
+An L2-regularised support vector machine with squared hinge loss, as LIBLINEAR solves it; C is chosen on the validation
+rows, then it is solved once more on all rows. Its margins and the network's outputs are added with weights that follow
+from the validation rows: the most of the linear model whose error there is within one standard error of the best. The
+sum is a network of the same form: tables of the wide path add up, and the last layer is scaled.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+
+from sketchnet.data.batches import iterate_numbered
+from sketchnet.kernels import backend
+from sketchnet.nn import SketchNetwork
+from sketchnet.training.examples import Examples
+from sketchnet.training.model import Model
+
+_STRENGTHS = (1.0, 3.0, 10.0, 30.0)  # C times the mean squared norm of a row
+_PASSES, _TOLERANCE = 20, 0.1
+_ANGLES = np.linspace(0, np.pi / 2, 13)
+_SCALES = np.geomspace(0.05, 20, 25)
+_ROWS = 8192  # solved at a time, in an order that mixes
+
+
+def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
+    """Put as much of the linear model into the network as the validation rows ask for; returns what was done."""
+    begun, network, task = time.perf_counter(), model.network, model.task
+    classes = _numbers(examples), _numbers(valid)
+    solver, best = _Solver(network, [examples.data], [classes[0]]), None
+    for strength in _STRENGTHS:
+        solver.solve(strength)
+        margins = solver.margins(valid.data)
+        errors = _wrong(margins, classes[1]).sum()
+        if best is None or errors < best[0]:
+            best = (errors, strength, margins)
+    _, strength, margins = best
+    outputs = model.outputs(valid.data)
+    share, scale = _weigh(outputs / _size(outputs), margins / _size(margins), classes[1], task.kind)
+    if share > 0:
+        solver = _Solver(network, [examples.data, valid.data], classes)
+        solver.solve(strength)
+    ours, theirs = scale * np.cos(share) / _size(outputs), scale * np.sin(share) / _size(margins)
+    with torch.no_grad():
+        last = network.layers[-1]
+        last.weight *= ours
+        last.bias *= ours
+        last.bias += torch.from_numpy(theirs * solver.bias).to(last.bias)
+        network.wide.weight *= ours
+        if share > 0:
+            network.wide.weight += torch.from_numpy(np.float32(theirs) * solver.weights)
+    return {
+        "strength": strength,
+        "share": round(float(np.sin(share) / (np.sin(share) + np.cos(share))), 3),
+        "linear_valid_error": float(best[0]) / valid.data.n_rows,
+        "valid_error": float(_wrong(model.outputs(valid.data), classes[1]).mean()),
+        "seconds": round(time.perf_counter() - begun, 3),
+    }
+
+
+class _Solver:
+    """Dual coordinate descent over data sets that lie one after the other; a second `solve` goes on from the first."""
+
+    def __init__(self, network: SketchNetwork, data: list, classes):
+        self._network, self._data, self._classes = network, data, np.concatenate(classes)
+        n, n_outputs = len(self._classes), network.config.n_outputs
+        self._alpha, self._norms = np.zeros((n, n_outputs), np.float32), np.empty(n, np.float32)
+        self.weights = np.zeros((network.config.width, n_outputs), np.float32)
+        self.bias = np.zeros(n_outputs, np.float32)
+        for numbers, batch in self._batches(0):
+            squares = np.square(batch.values, dtype=np.float64)
+            sums = np.add.reduceat(np.append(squares, 0), batch.indptr[:-1] - batch.indptr[0])
+            self._norms[numbers] = np.where(np.diff(batch.indptr) > 0, sums, 0) + 1  # and the bias's constant
+
+    def _batches(self, epoch: int):
+        first = 0
+        for data in self._data:
+            seed = self._network.config.seed
+            for numbers, batch in iterate_numbered(data, _ROWS, seed=seed, epoch=epoch):
+                yield numbers + first, self._network.columns(batch)
+            first += data.n_rows
+
+    def solve(self, strength: float) -> None:
+        softness = float(self._norms.mean()) / (2 * strength)
+        for number in range(_PASSES):
+            worst = 0.0
+            for numbers, batch in self._batches(number):
+                arrays = (self._classes, self._alpha, self._norms, self.weights, self.bias)
+                worst = max(worst, backend().dual_descent(*batch.arrays, numbers, *arrays, softness))
+            if worst < _TOLERANCE:
+                break
+
+    def margins(self, data) -> np.ndarray:
+        out = np.empty((data.n_rows, len(self.bias)), np.float32)
+        for numbers, batch in iterate_numbered(data, _ROWS, shuffle=False):
+            part = np.empty((batch.n_rows, len(self.bias)), np.float32)
+            backend().wide_forward(*self._network.columns(batch).arrays, self.weights, part)
+            out[numbers] = part + self.bias
+        return out
+
+
+def _weigh(outputs: np.ndarray, margins: np.ndarray, classes: np.ndarray, kind: str) -> tuple[float, float]:
+    """(angle, scale): outputs * cos + margins * sin is the blend, times the scale that makes its probabilities best."""
+    blends = [np.cos(angle) * outputs + np.sin(angle) * margins for angle in _ANGLES]
+    wrong = np.array([_wrong(blend, classes) for blend in blends])
+    best = int(wrong.sum(axis=1).argmin())
+    # Paired: rows on which a blend and the best one differ are coin tosses, if they are equally good.
+    excess, spread = wrong.sum(axis=1) - wrong[best].sum(), np.sqrt((wrong != wrong[best]).sum(axis=1))
+    chosen = int(np.flatnonzero(excess <= spread)[-1])
+    losses = [_loss(scale * blends[chosen], classes, kind) for scale in _SCALES]
+    return float(_ANGLES[chosen]), float(_SCALES[int(np.argmin(losses))])
+
+
+def _wrong(outputs: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    return (outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)) != classes
+
+
+def _loss(outputs: np.ndarray, classes: np.ndarray, kind: str) -> float:
+    outputs, targets = torch.from_numpy(outputs).double(), torch.from_numpy(classes)
+    if kind == "binary":
+        return float(torch.nn.functional.binary_cross_entropy_with_logits(outputs[:, 0], targets.double()))
+    return float(torch.nn.functional.cross_entropy(outputs, targets))
+
+
+def _size(outputs: np.ndarray) -> float:
+    return max(float(np.sqrt(np.mean(np.square(outputs, dtype=np.float64)))), 1e-12)
+
+
+def _numbers(examples: Examples) -> np.ndarray:
+    return np.asarray(examples.targets).astype(np.int64)

@@ -1,0 +1,81 @@
+"""The training rows as a network takes them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+
+from sketchnet import random
+from sketchnet.data.batches import epoch_order, iterate_batches, iterate_numbered
+from sketchnet.nn import SketchNetwork
+from sketchnet.normalisation import Moments
+from sketchnet.training.config import TrainingConfig
+from sketchnet.training.examples import Examples
+
+_ROWS = 1024  # projected at a time
+
+
+class TrainingRows:
+    """Projected once where that is possible and fits the budget, else read anew in every epoch."""
+
+    def __init__(self, network: SketchNetwork, examples: Examples, config: TrainingConfig, budget: int, note):
+        self._network, self._data, self._config = network, examples.data, config
+        self.n_batches = sum(1 for _ in epoch_order(self._data, config.batch_size, seed=config.seed))
+        if network.config.scale_input == "max_abs":
+            with timed("scale", note):
+                network.input_scale.zero_()
+                for batch in iterate_batches(self._data, _ROWS, shuffle=False):
+                    network.see_input(batch)
+                network.input_scale[network.input_scale == 0] = 1
+        settings = network.config
+        self._projected = None
+        fits = self._data.n_rows * settings.n_components * 4 <= budget
+        moments = Moments(settings.n_components) if settings.normalise in ("standard", "max_abs") else None
+        if settings.learn or not (moments or (fits and self._can_cache)):
+            return
+        with timed("project", note):
+            if fits and self._can_cache:
+                self._projected = torch.empty(self._data.n_rows, settings.n_components)
+            done = 0
+            for batch in iterate_batches(self._data, _ROWS, shuffle=False):
+                rows = network.project(batch)
+                if self._projected is not None:
+                    self._projected[done : done + len(rows)] = rows
+                if moments is not None:
+                    moments.update(rows.numpy())
+                done += len(rows)
+        if moments is not None:
+            network.set_moments(moments)
+
+    @property
+    def _can_cache(self) -> bool:
+        settings = self._network.config
+        return not (settings.learn or settings.wide or settings.feature_dropout)
+
+    def batches(self, epoch: int, skip: int) -> Iterator[tuple]:
+        """(row numbers, batch) in the epoch's order, from batch number `skip` on."""
+        config = self._config
+        if self._projected is None:
+            yield from iterate_numbered(self._data, config.batch_size, seed=config.seed, epoch=epoch, skip=skip)
+            return
+        for number, rows in enumerate(epoch_order(self._data, config.batch_size, seed=config.seed, epoch=epoch)):
+            if number >= skip:
+                yield rows, self._projected[torch.from_numpy(rows)]
+
+    def outputs(self, batch, step: int) -> torch.Tensor:
+        if self._projected is not None:
+            return self._network.forward_projected(batch)
+        settings, key = self._network.config, None
+        if settings.feature_dropout > 0:
+            key = random.hash_key(self._config.seed, random.STREAM_FEATURE_DROPOUT, step)
+        return self._network(self._network.read(batch, key))
+
+
+@contextmanager
+def timed(stage: str, note: Callable[[dict], None]) -> Iterator[None]:
+    begun = time.perf_counter()
+    yield
+    note({"stage": stage, "seconds": round(time.perf_counter() - begun, 3)})
