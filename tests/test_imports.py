@@ -11,7 +11,7 @@ import sketchnet
 
 PACKAGE = Path(sketchnet.__file__).parent
 ORDER = """
-errors memory storage random kernels data projection normalisation nn training evaluation estimators cli __main__
+errors checks memory storage random kernels data projection normalisation nn training evaluation estimators cli __main__
 """.split()
 
 

@@ -48,7 +48,7 @@ def evaluate(
             free = ("columns",) if loaded.network.config.hashed_columns else ()
             known = {key: value for key, value in loaded.data.items() if key not in free}
             options = options_for(loaded, input, options)
-            data = open_data([input], Path(work) / "data", options, memory, 0, known, as_json)
+            data = open_data([input], Path(work) / "data", options, memory, 0, known)
         targets = _targets(loaded, data, input)
         with progress_bar(f"predicting {input.name}") as progress:
             outputs = loaded.outputs(data, progress)

@@ -107,10 +107,10 @@ def takes_input_options(verb: Callable) -> Callable:
 def _kind(inputs: list[Path], given: str, known: dict) -> str:
     from sketchnet.data.compression import SUFFIXES
 
-    known = sorted({*_FORMATS.values(), "text"})
+    formats = sorted({*_FORMATS.values(), "text"})
     if given != "auto":
-        if given not in known:
-            raise InputError(f"--format {given} is not possible; it is auto, {', '.join(known)}")
+        if given not in formats:
+            raise InputError(f"--format {given} is not possible; it is auto, {', '.join(formats)}")
         return given
     kinds = set()
     for path in inputs:
@@ -119,7 +119,7 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
     if "hasher" in known:
         return "text"  # whatever the file is called: its like was
     if len(kinds) != 1 or None in kinds:
-        raise InputError(f"the names do not tell the format of {inputs[0]}; give --format {', '.join(known)}")
+        raise InputError(f"the names do not tell the format of {inputs[0]}; give --format {', '.join(formats)}")
     return kinds.pop()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -53,59 +55,53 @@ def train(
     from sketchnet.cli.progress import progress_steps
     from sketchnet.cli.training_data import open_data, task_of
     from sketchnet.evaluation.metrics import metrics
-    from sketchnet.training.defaults import build_model, choose_device, describe
+    from sketchnet.training.defaults import build_model, choose_device, describe, make_configs
     from sketchnet.training.examples import Examples, hold_back
     from sketchnet.training.loop import train as run
+    from sketchnet.training.task import Task
 
     out = out or Path(input[0].name.split(".")[0] + "-model")
-    settings = {
-        "scheme": scheme,
-        "n_components": components,
-        "learn": not fixed,
-        "eta": eta,
-        "wide": wide and not fixed,
-    }
+    settings = {"scheme": scheme, "n_components": components, "learn": not fixed, "eta": eta}
+    settings |= {"wide": wide and not fixed, "hidden": None if hidden is None else _widths(hidden)}
     settings |= {"epochs": epochs, "batch_size": batch_size, "seconds": seconds}
-    settings |= {"hidden": None if hidden is None else _widths(hidden)}
-    settings = {name: value for name, value in settings.items() if value is not None} | dict(
-        map(_setting, setting or [])
-    )
-    work = out / "data"  # files are read into data sets here, and gone in the end
-    data = open_data(input, work / "train", options, memory, seed, {}, as_json)
-    known = data.descriptions[0]
-    others = {
-        name: open_data([path], work / name, options, memory, seed, known, as_json)
-        for name, path in (("valid", valid), ("test", test))
-        if path is not None
-    }
-    task = task_of(data, regression)
-    examples = Examples(data, task.encode(data.labels))
-    if "valid" in others:
-        chosen_by = Examples(others["valid"], task.encode(others["valid"].labels))
-    else:
-        examples, chosen_by = hold_back(examples, 0.1, seed)
-    model = build_model(task, examples.data.n_rows, data.n_columns, settings, seed)
-    model.data = {key: value for key, value in known.items() if key != "state"}
-    model.network.to(choose_device(device))
-    if not as_json:
-        print(describe(model, examples.data.n_rows))
-    with progress_steps(f"training {out.name}") as tick, _scalars(out, tensorboard) as log:
+    settings = {name: value for name, value in settings.items() if value is not None}
+    settings |= dict(map(_setting, setting or []))
+    make_configs(Task("binary", (0, 1)), 1, 1, settings, seed)  # what is wrong with them should not wait for the data
+    where = choose_device(device)
+    with _scratch(out) as work:
+        data = open_data(input, work / "train", options, memory, seed, {})
+        known = data.descriptions[0]
+        others = {
+            name: open_data([path], work / name, options, memory, seed, known)
+            for name, path in (("valid", valid), ("test", test))
+            if path is not None
+        }
+        task = task_of(data, regression)
+        examples = Examples(data, task.encode(data.labels))
+        if "valid" in others:
+            chosen_by = Examples(others["valid"], task.encode(others["valid"].labels))
+        else:
+            examples, chosen_by = hold_back(examples, 0.1, seed)
+        model = build_model(task, examples.data.n_rows, data.n_columns, settings, seed)
+        model.data = {key: value for key, value in known.items() if key != "state"}
+        model.network.to(where)
+        if not as_json:
+            print(describe(model, examples.data.n_rows))
+        with progress_steps(f"training {out.name}") as tick, _scalars(out, tensorboard) as log:
 
-        def report(record: dict) -> None:
-            log(record)
-            if not as_json:
-                print(_sentence(record, task.kind))
+            def report(record: dict) -> None:
+                log(record)
+                if not as_json:
+                    print(_sentence(record, task.kind), flush=True)
 
-        run(model, examples, chosen_by, folder=out, overwrite=overwrite, memory=memory, report=report, tick=tick)
-    found = {}
-    if "test" in others:
-        rows = others["test"]
-        found = metrics(task, model.outputs(rows), task.encode(rows.labels))
-    shutil.rmtree(work, ignore_errors=True)
+            run(model, examples, chosen_by, folder=out, overwrite=overwrite, memory=memory, report=report, tick=tick)
+        found = {}
+        if "test" in others:
+            rows = others["test"]
+            found = metrics(task, model.outputs(rows), task.encode(rows.labels))
     if as_json:
         best = next(record["best_epoch"] for record in model.history if "best_epoch" in record)
-        epochs_run = [record for record in model.history if "epoch" in record]
-        print(json.dumps({"model": str(out), "best_epoch": best, "history": epochs_run, "test": found}))
+        print(json.dumps({"model": str(out), "best_epoch": best, "history": model.history, "test": found}))
         return
     for name, value in found.items():
         if not isinstance(value, list | dict):
@@ -113,10 +109,31 @@ def train(
     print(f"{out}: done; try `sketchnet predict {out} FILE`")
 
 
+@contextmanager
+def _scratch(out: Path) -> Iterator[Path]:
+    """Gives a folder in OUT to read files into. It goes when all is done, and when the input turns out to be bad; after
+    an interruption it stays, for the next run to go on with.
+    """
+    work = out / "data"
+    try:
+        yield work
+    except InputError:
+        _remove(work, out)
+        raise
+    _remove(work, out)
+
+
+def _remove(work: Path, out: Path) -> None:
+    shutil.rmtree(work, ignore_errors=True)
+    with suppress(OSError):
+        out.rmdir()  # if nothing else is in it
+
+
 def _sentence(record: dict, kind: str) -> str:
     """A record of the history, for people."""
     if "stage" in record:
-        return f"{record['stage']}: {record['seconds']:.1f} s"
+        rest = [f"{key} {value:.4g}" for key, value in record.items() if key not in ("stage", "seconds")]
+        return ", ".join([f"{record['stage']}:", *rest, f"{record['seconds']:.1f} s"]).replace(":,", ":")
     parts = [f"epoch {record['epoch']}: loss {record['loss']:.4f}"]
     if "valid_error" in record:
         scale, unit = (1, "squared error") if kind == "regression" else (100, "% error")
@@ -126,7 +143,7 @@ def _sentence(record: dict, kind: str) -> str:
 
 def _widths(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(width) for width in text.split(",") if width.strip())
+        return tuple(int(width) for width in text.split(","))
     except ValueError:
         raise InputError(f"--hidden {text} is not possible; write widths, such as 1000,1000") from None
 
@@ -142,8 +159,6 @@ def _setting(text: str) -> tuple[str, object]:
 
 
 def _scalars(folder: Path, wanted: bool):
-    from contextlib import nullcontext
-
     if not wanted:
         return nullcontext(lambda record: None)
     from sketchnet.training.tensorboard import scalars

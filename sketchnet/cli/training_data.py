@@ -14,19 +14,23 @@ from sketchnet.errors import InputError
 from sketchnet.training.task import Task
 
 
-def open_data(
-    inputs: list[Path], work: Path, options: InputOptions, memory: str, seed: int, known: dict, quiet: bool
-) -> ShardSet:
+def open_data(inputs: list[Path], work: Path, options: InputOptions, memory: str, seed: int, known: dict) -> ShardSet:
     """A data set on disk as it is; files are first read into one, in the folder `work`, to fit the `known` one."""
     folders = [path for path in inputs if path.is_dir()]
     if folders and len(folders) < len(inputs):
         raise InputError(f"{folders[0]} is a folder and others are files; give the ones or the others")
     if folders:
-        return open_shards(*folders)
+        return _with_rows(open_shards(*folders), inputs)
     source, job = options.source(inputs, memory, seed, known, work.absolute().parent)
     with progress_rows(f"reading {inputs[0].name}{' ...' if len(inputs) > 1 else ''}") as progress:
         ingest(source, work, **job, progress=progress)
-    return open_shards(work, verify=False)
+    return _with_rows(open_shards(work, verify=False), inputs)
+
+
+def _with_rows(data: ShardSet, inputs: list[Path]) -> ShardSet:
+    if data.n_rows == 0:
+        raise InputError(f"{inputs[0]} has no rows")
+    return data
 
 
 def task_of(data: ShardSet, regression: bool) -> Task:

@@ -12,6 +12,8 @@ from sketchnet.data.gather import concatenate, kind_of, take_rows
 from sketchnet.data.shards import map_shard, read_description, shard_folders
 from sketchnet.errors import InputError
 
+_MOST_LABELS = 2**24  # that a row may choose from
+
 
 def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
     """Map one data set, or several one after the other. `verify` reads every byte once, to compare checksums."""
@@ -24,14 +26,19 @@ def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
         if len(paths) != description.get("shards"):
             raise InputError(f"{folder} has {len(paths)} shards; its dataset.json says {description.get('shards')}")
         for key in ("classes", "hasher", "encoder", "base"):
-            ours, theirs = description.get(key), descriptions[0].get(key) if descriptions else description.get(key)
-            if ours != theirs:
+            if _kept(description, key) != _kept(descriptions[0] if descriptions else description, key):
                 raise InputError(f"{folder} does not fit {folders[0]}: their {key} differ; ingest it --like the other")
         parts += [map_shard(path, verify) for path in paths]
         descriptions.append(description)
     if not descriptions:
         raise InputError("open_shards needs at least one folder")
     return ShardSet(parts, descriptions)
+
+
+def _kept(description: dict, key: str):
+    """What must be the same in data sets that go together; categories that none of them knows may differ."""
+    value = description.get(key)
+    return {k: v for k, v in value.items() if k != "unknown_"} if isinstance(value, dict) else value
 
 
 class ShardSet:
@@ -104,6 +111,9 @@ class ShardSet:
             return labels
         lengths = np.concatenate([np.diff(part.label_indptr) for part in self.parts])
         ids = labels.astype(np.int64)
+        bad = np.flatnonzero((ids != labels) | (ids < 0) | (ids >= _MOST_LABELS))
+        if len(bad):
+            raise InputError(f"label {labels[bad[0]]:g} is not possible among several; allowed are 0 to 2**24 - 1")
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         shape = self.n_rows, int(ids.max(initial=-1)) + 1
         return sparse.csr_array((np.ones(len(ids), np.float32), ids, indptr), shape=shape)

@@ -75,7 +75,7 @@ class _SketchEstimator(BaseEstimator):
         sparse_learning_rate="auto",
         wide_learning_rate="auto",
         l2="auto",
-        patience=None,
+        patience="auto",
         seconds=None,
         validation_fraction=0.1,
         memory="1GiB",
@@ -260,8 +260,8 @@ class SketchClassifier(ClassifierMixin, _SketchEstimator):
         See `sketchnet.training.TrainingConfig`; the sparse one is that of the learnt projection's weights.
     optimiser : {"adamw", "sgd"}, default="adamw"
         "sgd" is the dissertation's regime, with rising momentum and decaying rate.
-    patience : int, default=None
-        Stop after so many epochs without a better validation error.
+    patience : int, None or "auto"
+        Stop after so many epochs without a better validation error; None never stops.
     seconds : float, default=None
         Stop after the first epoch that ends later than this.
     validation_fraction : float, default=0.1
@@ -318,7 +318,7 @@ class SketchClassifier(ClassifierMixin, _SketchEstimator):
         sparse_learning_rate="auto",
         wide_learning_rate="auto",
         l2="auto",
-        patience=None,
+        patience="auto",
         seconds=None,
         validation_fraction=0.1,
         class_weight=None,

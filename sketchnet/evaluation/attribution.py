@@ -29,7 +29,7 @@ def contributions(model: Model, rows, output=None) -> sparse.csr_array:
         values = torch.from_numpy(read.batch.values.copy()).requires_grad_()
         outputs = network(read, values)
         if task.kind == "binary":
-            sign = torch.sign(outputs[:, 0].detach()) if chosen is None else torch.tensor(2.0 * chosen - 1)
+            sign = torch.where(outputs[:, 0] > 0, 1.0, -1.0) if chosen is None else torch.tensor(2.0 * chosen - 1)
             picked = outputs[:, 0] * sign
         elif task.kind == "regression":
             picked = outputs[:, 0] * task.deviation
@@ -44,7 +44,7 @@ def contributions(model: Model, rows, output=None) -> sparse.csr_array:
 
 
 def top_columns(found: sparse.csr_array, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """(columns, sums) of the n columns with the largest mean absolute contribution, and their mean contribution."""
+    """(columns, sizes): the n columns with the largest mean absolute contribution over the rows, and how large."""
     columns, local = np.unique(found.indices, return_inverse=True)
     size = np.bincount(local, np.abs(found.data), len(columns))
     best = np.argsort(-size, kind="stable")[:n]

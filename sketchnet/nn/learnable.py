@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import nn
 
+from sketchnet.checks import check_real
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
@@ -23,7 +25,7 @@ class LearnableProjection(nn.Module):
 
     `weight` holds those non-zeros, column by column of the data: one a column for Count Sketch, k/s on average for Li.
     forward(batch) takes a `CsrBatch`; its cost, and that of the backward pass, follows the batch's non-zeros. The
-    weight's gradient is sparse and coalesced, as torch.optim.SGD and SparseAdam take it; sketchnet's own optimisers do
+    weight's gradient is sparse, as torch.optim.SGD and SparseAdam take it; sketchnet's own optimisers do
     the same in fewer steps. `eta` is the probability with which the training loop lets a batch update the layer.
     """
 
@@ -32,20 +34,22 @@ class LearnableProjection(nn.Module):
         operator = make_scheme(scheme, k, **options).sample(d, seed)
         if not isinstance(operator, SparseOperator):
             raise InputError(f"scheme {scheme!r} cannot be learnt: it has no zeros; allowed are count_sketch and li")
-        if not 0 <= eta <= 1:
-            raise InputError(f"eta={eta} is not possible; it is a probability, from 0 to 1")
-        check_table(d, operator._per_row)
-        self.operator, self.eta = operator, eta
-        # Column c has the weights from offsets[c] to offsets[c + 1]; where each has one, its number is the column's.
-        self._offsets = None
-        if scheme != "count_sketch":
-            counts = [np.diff(operator.pattern(ids)[0]) for ids in _pieces(d)]
-            self._offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-        self.weight = nn.Parameter(new_table(d if self._offsets is None else int(self._offsets[-1])))
+        check_table(d, max(1.0, operator._per_row))
+        self.operator, self.eta = operator, check_real("eta", eta, 0.0, np.nextafter(1, 2))
+        n_weights = d
+        if scheme != "count_sketch":  # for shapes alone, nobody wants to go through all columns
+            n_weights = 0 if is_meta() else int(self._offsets[-1])
+        self.weight = nn.Parameter(new_table(n_weights))
         self.bias = nn.Parameter(torch.zeros(k))
         self.before_read: Callable[[np.ndarray], None] | None = None  # set by optimisers that update late
-        if self.weight.device.type != "meta":  # where weights will come from a file
+        if not is_meta():  # where weights will come from a file
             self.reset_parameters()
+
+    @cached_property
+    def _offsets(self) -> np.ndarray:
+        """Column c has the weights from offsets[c] to offsets[c + 1], in a scheme where their number varies."""
+        counts = [np.diff(self.operator.pattern(ids)[0]) for ids in _pieces(self.operator.d)]
+        return np.concatenate([[0], np.cumsum(np.concatenate(counts))])
 
     def reset_parameters(self) -> None:
         """Weights as the scheme draws them, biases zero."""
@@ -62,7 +66,7 @@ class LearnableProjection(nn.Module):
         starts, codes = self.operator.pattern(numbered.columns)
         targets = codes ^ (codes >> 31)  # ~code where it is negative
         slots = numbered.columns
-        if self._offsets is not None:
+        if self.operator.scheme.name != "count_sketch":  # which has one a column, with the column's number
             slots = np.arange(len(targets)) + np.repeat(self._offsets[numbered.columns] - starts[:-1], np.diff(starts))
         if self.before_read is not None:
             self.before_read(slots)
@@ -111,15 +115,20 @@ class _Scatter(torch.autograd.Function):
 def sparse_gradient(rows: np.ndarray, values: np.ndarray, shape: torch.Size) -> torch.Tensor:
     """A gradient that is zero outside the given rows, which are distinct."""
     return torch.sparse_coo_tensor(
-        torch.from_numpy(rows)[None], torch.from_numpy(values), shape, is_coalesced=True, check_invariants=False
+        torch.from_numpy(rows)[None], torch.from_numpy(values), shape, is_coalesced=False, check_invariants=False
     )
+
+
+def is_meta() -> bool:
+    """Whether modules are being made for their shapes alone."""
+    return torch.empty(0).device.type == "meta"
 
 
 def new_table(*shape: int) -> torch.Tensor:
     """Zeros for the weights of columns. NumPy asks the system for large pages, torch does not: a step that touches
     scattered columns takes half the time with them.
     """
-    if torch.empty(0).device.type == "meta":
+    if is_meta():
         return torch.empty(shape)
     return torch.from_numpy(np.zeros(shape, np.float32))
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from sketchnet import random
+from sketchnet.checks import check_choice, check_flag, check_integer, check_real
 from sketchnet.data.csr import CsrBatch, as_csr, as_ids
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
@@ -19,6 +20,7 @@ from sketchnet.nn.learnable import LearnableProjection
 from sketchnet.nn.numbering import Numbered
 from sketchnet.nn.wide import Wide
 from sketchnet.normalisation import Moments
+from sketchnet.projection import SCHEMES
 
 ACTIVATIONS = {"linear": nn.Identity, "relu": nn.ReLU, "leaky_relu": nn.LeakyReLU, "sigmoid": nn.Sigmoid}
 NORMALISATIONS = ("batch", "standard", "max_abs", "none")
@@ -56,20 +58,34 @@ class NetworkConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(int(width) for width in self.hidden))
-        _one_of("normalise", self.normalise, NORMALISATIONS)
-        _one_of("scale_input", self.scale_input, ("max_abs", "none"))
-        _one_of("activation", self.activation, tuple(ACTIVATIONS))
-        if self.learn and self.normalise in ("standard", "max_abs"):
-            raise InputError(
-                f"normalise={self.normalise!r} needs outputs that do not move; a learnt projection has "
-                "'batch' or 'none'"
-            )
+        def fix(name: str, value) -> None:
+            object.__setattr__(self, name, value)
+
+        most = 2**63
+        fix("n_columns", check_integer("n_columns", self.n_columns, 0, most))
+        fix("n_outputs", check_integer("n_outputs", self.n_outputs, 1, 2**24))
+        fix("n_components", check_integer("n_components", self.n_components, 1, 2**31))
+        fix("seed", check_integer("seed", self.seed, 0, 2**64 - 1))
+        fix("eta", check_real("eta", self.eta, 0.0, np.nextafter(1, 2)))
         for name in ("dropout", "feature_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)} is not possible; it is from 0 to below 1")
-        if any(width < 1 for width in self.hidden):
-            raise InputError(f"hidden={self.hidden} is not possible; widths start at 1")
+            fix(name, check_real(name, getattr(self, name), 0.0, 1.0))
+        for name in ("learn", "wide", "hidden_norm"):
+            fix(name, check_flag(name, getattr(self, name)))
+        if self.hashed_columns is not None:
+            fix("hashed_columns", check_integer("hashed_columns", self.hashed_columns, 1, 2**31))
+        check_choice("scheme", self.scheme, SCHEMES)
+        check_choice("normalise", self.normalise, NORMALISATIONS)
+        check_choice("scale_input", self.scale_input, ("max_abs", "none"))
+        check_choice("activation", self.activation, ACTIVATIONS)
+        if not isinstance(self.options, dict):
+            raise InputError(
+                f"options={self.options!r} is not possible; they are names and values, such as {{'s': 100}}"
+            )
+        if not isinstance(self.hidden, list | tuple):
+            raise InputError(f"hidden={self.hidden!r} is not possible; it is a list of widths, such as [1000, 1000]")
+        fix("hidden", tuple(check_integer("hidden", width, 1, 2**24) for width in self.hidden))
+        if self.learn and self.normalise in ("standard", "max_abs"):
+            raise InputError(f"normalise={self.normalise!r} is not for learnt projections; they have 'batch' or 'none'")
 
     def to_dict(self) -> dict:
         return {**dataclasses.asdict(self), "hidden": list(self.hidden)}
@@ -163,16 +179,18 @@ class SketchNetwork(nn.Module):
 
     def columns(self, batch: CsrBatch) -> CsrBatch:
         """The batch's entries as the layers see them: checked, hashed and scaled as configured."""
-        config = self.config
-        if config.hashed_columns:
-            batch = hash_columns(batch, config.hashed_columns, self._table_key)
-        batch = as_csr(batch, config.width)
+        config, batch = self.config, self._checked(batch)
         if batch.values.dtype != self._dtype:
             batch = dataclasses.replace(batch, values=batch.values.astype(self._dtype))
         if config.scale_input == "max_abs":
             values = batch.values / backend().gather(self.input_scale.numpy(), batch.indices)
             batch = dataclasses.replace(batch, values=values.astype(self._dtype))
         return batch
+
+    def _checked(self, batch: CsrBatch) -> CsrBatch:
+        if self.config.hashed_columns:
+            batch = hash_columns(batch, self.config.hashed_columns, self._table_key)
+        return as_csr(batch, self.config.width)
 
     def project(self, batch: CsrBatch) -> torch.Tensor:
         """What `forward_projected` takes, for a projection that does not learn and has no wide path."""
@@ -205,8 +223,7 @@ class SketchNetwork(nn.Module):
 
     def see_input(self, batch: CsrBatch) -> None:
         """Take a batch of the training rows into the columns' largest absolute values, which are 0 at first."""
-        if self.config.hashed_columns:
-            batch = hash_columns(batch, self.config.hashed_columns, self._table_key)
+        batch = self._checked(batch)
         backend().max_abs(batch.indices, batch.values, self.input_scale.numpy())
 
 
@@ -233,8 +250,3 @@ def _hidden(config: NetworkConfig) -> list[nn.Module]:
     nn.init.normal_(last.weight, std=0.01)
     nn.init.zeros_(last.bias)
     return [*layers, last]
-
-
-def _one_of(name: str, given: str, allowed: tuple) -> None:
-    if given not in allowed:
-        raise InputError(f"{name}={given!r} is not possible; allowed are {', '.join(allowed)}")

@@ -12,9 +12,10 @@ from numbers import Real
 import numpy as np
 
 from sketchnet import random
+from sketchnet.checks import check_integer
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
-from sketchnet.projection.operator import Scheme, check_integer
+from sketchnet.projection.operator import Scheme
 from sketchnet.projection.slicing import Plan, plan_rows
 from sketchnet.projection.sparse import SparseOperator
 

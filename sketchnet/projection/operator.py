@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import operator as python_operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchnet import random
+from sketchnet.checks import check_integer
 from sketchnet.data.csr import CsrBatch, as_csr, as_dense, check_finite, sparse_rows
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend as kernel_backend
@@ -161,14 +161,3 @@ def output_dtype(values: np.ndarray, dtype) -> np.dtype:
     if dtype not in (np.float32, np.float64):
         raise InputError(f"dtype {dtype} is not possible; results are float32 or float64")
     return dtype
-
-
-def check_integer(name: str, value, least: int, most: int) -> int:
-    """A plain int within [least, most], or a clear error."""
-    try:
-        number = python_operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool) or not least <= number <= most:
-        raise InputError(f"{name}={value!r} is not possible; it must be an integer from {least} to {most}")
-    return number

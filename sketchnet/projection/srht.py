@@ -12,10 +12,11 @@ from numbers import Real
 import numpy as np
 
 from sketchnet import random
+from sketchnet.checks import check_integer
 from sketchnet.data.csr import CsrBatch, check_finite, check_source
 from sketchnet.errors import InputError
 from sketchnet.memory import format_memory
-from sketchnet.projection.operator import Operator, Scheme, check_integer
+from sketchnet.projection.operator import Operator, Scheme
 from sketchnet.projection.slicing import Plan, Unit, longest_row, plan_rows, spans
 
 

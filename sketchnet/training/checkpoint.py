@@ -17,6 +17,7 @@ from sketchnet.errors import InputError
 from sketchnet.storage import write_json, writing
 
 FORMAT = 1
+_DTYPES = {torch.float32: "F32", torch.int64: "I64"}
 CONFIG, WEIGHTS, HISTORY, CHECKPOINT = "config.json", "weights.safetensors", "history.jsonl", "checkpoint.safetensors"
 
 
@@ -41,23 +42,35 @@ def write_tensors(path: Path, tensors: dict[str, torch.Tensor], notes: dict | No
         raise
 
 
-def read_tensors(path: Path, shapes: dict[str, torch.Size] | None = None) -> tuple[dict[str, torch.Tensor], dict]:
-    """(tensors, notes) of a file. With `shapes`, it must hold just those; that is checked before anything is loaded."""
+def read_tensors(path: Path, like: dict[str, torch.Tensor] | None = None) -> tuple[dict[str, torch.Tensor], dict]:
+    """(tensors, notes) of a file. With `like`, it must hold just such tensors; that is checked before loading."""
     try:
         with safe_open(path, "pt") as file:
             names = set(file.keys())
-            if shapes is not None:
-                found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
-                for name in {**shapes, **found}:
-                    theirs, ours = found.get(name), tuple(shapes[name]) if name in shapes else None
-                    if theirs != ours:
-                        raise InputError(f"{path} does not fit its config.json: {name} is {theirs}, expected {ours}")
+            if like is not None:
+                found = {name: file.get_slice(name) for name in names}
+                found = {name: (piece.get_dtype(), *piece.get_shape()) for name, piece in found.items()}
+                wanted = {name: (_DTYPES[tensor.dtype], *tensor.shape) for name, tensor in like.items()}
+                for name in {**wanted, **found}:
+                    if found.get(name) != wanted.get(name):
+                        raise InputError(
+                            f"{path} does not fit its config.json: {name} is {found.get(name)}, not {wanted.get(name)}"
+                        )
             notes = json.loads((file.metadata() or {}).get("notes", "{}"))
             return {name: file.get_tensor(name) for name in names}, notes
     except FileNotFoundError:
         raise InputError(f"there is no {path}") from None
     except (SafetensorError, json.JSONDecodeError, OSError) as error:
         raise InputError(f"{path} is damaged: {error}") from None
+
+
+def length_of(path: Path, name: str) -> int:
+    """How long a tensor of a file is, or -1 if there is none."""
+    try:
+        with safe_open(path, "pt") as file:
+            return file.get_slice(name).get_shape()[0] if name in file.keys() else -1  # noqa: SIM118 (no mapping)
+    except (SafetensorError, OSError, IndexError) as error:
+        raise InputError(f"{path} is damaged or missing: {error}") from None
 
 
 def write_config(folder: Path, content: dict) -> None:
@@ -71,7 +84,7 @@ def read_config(folder: Path) -> dict:
         raise InputError(f"{folder} is no model: there is no {path}")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged: {error}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = content.get("format") if isinstance(content, dict) else None
@@ -94,5 +107,5 @@ def read_history(folder: Path) -> list[dict]:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged: {error}") from None

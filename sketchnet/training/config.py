@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from sketchnet.checks import check_choice, check_flag, check_integer, check_real
 from sketchnet.errors import InputError
 
 OPTIMISERS = ("adamw", "sgd")
@@ -44,18 +45,24 @@ class TrainingConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "momentum", tuple(float(m) for m in self.momentum))
-        if self.optimiser not in OPTIMISERS:
-            raise InputError(f"optimiser={self.optimiser!r} is not possible; allowed are {', '.join(OPTIMISERS)}")
-        for name, least in (("epochs", 1), ("batch_size", 1)):
-            if not getattr(self, name) >= least:
-                raise InputError(f"{name}={getattr(self, name)} is not possible; it is at least {least}")
-        for name in ("rate", "sparse_rate", "wide_rate", "l2"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < float("inf"):
-                raise InputError(f"{name}={value} is not possible; it is zero or positive")
-        if not all(0 <= m < 1 for m in self.momentum):
-            raise InputError(f"momentum={self.momentum} is not possible; it is from 0 to below 1")
+        def fix(name: str, value) -> None:
+            object.__setattr__(self, name, value)
+
+        for name in ("epochs", "batch_size"):
+            fix(name, check_integer(name, getattr(self, name), 1, 2**31))
+        fix("seed", check_integer("seed", self.seed, 0, 2**64 - 1))
+        check_choice("optimiser", self.optimiser, OPTIMISERS)
+        for name in ("rate", "l2", "decay"):
+            fix(name, check_real(name, getattr(self, name)))
+        for name in ("sparse_rate", "wide_rate", "seconds"):
+            if getattr(self, name) is not None:
+                fix(name, check_real(name, getattr(self, name)))
+        if self.patience is not None:
+            fix("patience", check_integer("patience", self.patience, 0, 2**31))
+        fix("blend", check_flag("blend", self.blend))
+        if not isinstance(self.momentum, list | tuple) or len(self.momentum) != 2:
+            raise InputError(f"momentum={self.momentum!r} is not possible; it is a first and a last value")
+        fix("momentum", tuple(check_real("momentum", value, 0.0, 1.0) for value in self.momentum))
 
     def to_dict(self) -> dict:
         return {**dataclasses.asdict(self), "momentum": list(self.momentum)}

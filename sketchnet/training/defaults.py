@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 import torch
 
+from sketchnet.checks import check_integer
 from sketchnet.errors import InputError
 from sketchnet.nn import NetworkConfig, SketchNetwork
 from sketchnet.training.config import TrainingConfig
@@ -14,24 +18,36 @@ _STEPS = 2000  # about as many as text and clicks take before they overfit, in b
 
 
 def build_model(task: Task, n_rows: int, n_columns: int, settings: dict, seed: int) -> Model:
-    """An untrained model. `settings` are fields of NetworkConfig and TrainingConfig; those that are "auto", or not
-    there, are chosen here.
-    """
+    """An untrained model."""
+    network, training = make_configs(task, n_rows, n_columns, settings, seed)
+    return Model(SketchNetwork(network), task, training)
+
+
+def make_configs(
+    task: Task, n_rows: int, n_columns: int, settings: dict, seed: int
+) -> tuple[NetworkConfig, TrainingConfig]:
+    """`settings` are fields of both configs; those that are "auto", or not there, are chosen here."""
     given = {name: value for name, value in settings.items() if value != "auto"}
-    network = {name: given.pop(name) for name in list(given) if name in NetworkConfig.__dataclass_fields__}
-    training = {name: given.pop(name) for name in list(given) if name in TrainingConfig.__dataclass_fields__}
+    ours = {"n_columns", "n_outputs", "seed"}  # which the caller knows
+    network = {name: given.pop(name) for name in list(given) if name in _names(NetworkConfig) - ours}
+    training = {name: given.pop(name) for name in list(given) if name in _names(TrainingConfig) - ours}
     if given:
         raise InputError(f"there is no setting {', '.join(given)}")
     learn = network.get("learn", True)
     batch_size = training.setdefault("batch_size", min(256, max(16, n_rows // 100)))
-    steps = max(1, n_rows // batch_size)
+    steps = max(1, n_rows // check_integer("batch_size", batch_size, 1, 2**31))
     training.setdefault("epochs", min(60, max(6, -(-_STEPS // steps))))
+    training.setdefault("patience", 5)
     network.setdefault("normalise", "batch" if learn else "standard")
     network.setdefault("feature_dropout", 0.3 if learn or network.get("wide", True) else 0.0)
     network.setdefault("dropout", 0.5)
     network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw")
     config = NetworkConfig(n_columns=n_columns, n_outputs=task.n_outputs, seed=seed, **network)
-    return Model(SketchNetwork(config), task, TrainingConfig(seed=seed, **training))
+    return config, TrainingConfig(seed=seed, **training)
+
+
+def _names(config: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(config)}
 
 
 def describe(model: Model, n_rows: int) -> str:
@@ -56,10 +72,9 @@ def choose_device(name: str) -> torch.device:
     """ "auto" is the processor: the layers that read sparse rows run there."""
     if name == "auto":
         return torch.device("cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"device {name!r} is not possible; it is auto, cpu or cuda") from None
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", str(name)):
+        raise InputError(f"device {name!r} is not possible; it is auto, cpu or cuda")
+    device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {name!r} is not possible: torch finds no CUDA device here")
     return device

@@ -39,7 +39,7 @@ def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
             best = (errors, strength, margins)
     _, strength, margins = best
     outputs = model.outputs(valid.data)
-    share, scale = _weigh(outputs / _size(outputs), margins / _size(margins), classes[1], task.kind)
+    share, scale, errors = _weigh(outputs / _size(outputs), margins / _size(margins), classes[1], task.kind)
     if share > 0:
         solver = _Solver(network, [examples.data, valid.data], classes)
         solver.solve(strength)
@@ -56,7 +56,7 @@ def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
         "strength": strength,
         "share": round(float(np.sin(share) / (np.sin(share) + np.cos(share))), 3),
         "linear_valid_error": float(best[0]) / valid.data.n_rows,
-        "valid_error": float(_wrong(model.outputs(valid.data), classes[1]).mean()),
+        "valid_error": errors / valid.data.n_rows,  # before the validation rows were learnt too
         "seconds": round(time.perf_counter() - begun, 3),
     }
 
@@ -102,8 +102,8 @@ class _Solver:
         return out
 
 
-def _weigh(outputs: np.ndarray, margins: np.ndarray, classes: np.ndarray, kind: str) -> tuple[float, float]:
-    """(angle, scale): outputs * cos + margins * sin is the blend, times the scale that makes its probabilities best."""
+def _weigh(outputs: np.ndarray, margins: np.ndarray, classes: np.ndarray, kind: str) -> tuple[float, float, int]:
+    """(angle, scale, errors): outputs * cos + margins * sin is the blend, the scale makes its probabilities best."""
     blends = [np.cos(angle) * outputs + np.sin(angle) * margins for angle in _ANGLES]
     wrong = np.array([_wrong(blend, classes) for blend in blends])
     best = int(wrong.sum(axis=1).argmin())
@@ -111,7 +111,7 @@ def _weigh(outputs: np.ndarray, margins: np.ndarray, classes: np.ndarray, kind: 
     excess, spread = wrong.sum(axis=1) - wrong[best].sum(), np.sqrt((wrong != wrong[best]).sum(axis=1))
     chosen = int(np.flatnonzero(excess <= spread)[-1])
     losses = [_loss(scale * blends[chosen], classes, kind) for scale in _SCALES]
-    return float(_ANGLES[chosen]), float(_SCALES[int(np.argmin(losses))])
+    return float(_ANGLES[chosen]), float(_SCALES[int(np.argmin(losses))]), int(wrong[chosen].sum())
 
 
 def _wrong(outputs: np.ndarray, classes: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -21,7 +21,8 @@ from sketchnet.memory import parse_memory
 from sketchnet.nn import LearnableProjection, SketchNetwork
 from sketchnet.storage import locked, writing
 from sketchnet.training import checkpoint
-from sketchnet.training.examples import Examples
+from sketchnet.training.config import TrainingConfig
+from sketchnet.training.examples import Examples, hold_back
 from sketchnet.training.linear import blend_linear
 from sketchnet.training.model import Model, load_model
 from sketchnet.training.optimisers import make_optimiser
@@ -29,6 +30,7 @@ from sketchnet.training.rows import TrainingRows
 from sketchnet.training.task import Task
 
 _ROWS = 1024  # rows at a time where nothing is learnt
+_TRIAL_ROWS = 1 << 15  # that rates are tried on
 
 
 class TrainingError(SketchnetError):
@@ -117,13 +119,13 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
     if resuming:
         tensors, state = _read(folder)
     else:
-        note(_choose_rates(model, examples, valid, memory))
+        note(_choose_rates(model, examples, valid, memory, asked_to_stop))
     optimiser = make_optimiser(network, replace(config, **_rates(state.history)))
     if resuming:
         _load(tensors, network, optimiser)
         begun -= state.seconds
     total = config.epochs * source.n_batches
-    with torch.random.fork_rng(devices=_cuda(network)):
+    with torch.random.fork_rng(devices=_cuda(network)), closing(optimiser):
         while state.epoch < config.epochs:
             network.train()
             for rows, batch in source.batches(state.epoch, state.step):
@@ -135,11 +137,8 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
                 loss, weight = _loss(task, outputs, examples, rows)
                 value = float(loss.detach())
                 if not np.isfinite(value):
-                    kept_at = f"; {folder} keeps the state before it" if folder is not None else ""
-                    raise TrainingError(
-                        f"the loss is {value} in epoch {state.epoch + 1}, step {state.step + 1}: the rate "
-                        f"{config.rate:g} may be too high, or values too large{kept_at}"
-                    )
+                    place = f"epoch {state.epoch + 1}, step {state.step + 1}"
+                    raise TrainingError(f"the loss is {value} in {place}: {_advice(config, folder)}")
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
@@ -147,14 +146,21 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
                 state.step, state.seconds = state.step + 1, time.perf_counter() - begun
                 tick(step + 1, total, f"epoch {state.epoch + 1}, loss {state.loss / max(state.weight, 1e-300):.4f}")
                 if asked_to_stop():
-                    _save(folder, network, optimiser, state)
+                    if folder is not None:
+                        _save(folder, network, optimiser, state)
                     raise Interrupted(f"stopped as asked; run the same command again to go on from {folder}")
             optimiser.settle()
+            if not all(bool(parameter.isfinite().all()) for parameter in network.parameters()):
+                raise TrainingError(
+                    f"weights are no longer finite after epoch {state.epoch + 1}: {_advice(config, folder)}"
+                )
             record = {"epoch": state.epoch + 1, "loss": state.loss / max(state.weight, 1e-300)}
             reached = (0.0, -state.epoch)  # without validation rows, the last epoch is the best
             if valid is not None:
                 reached = evaluate(network, task, valid)
                 record |= {"valid_error": reached[0], "valid_loss": reached[1]}
+            if not (all(map(np.isfinite, reached)) and _is_finite(network)):
+                raise TrainingError(f"epoch {state.epoch + 1} left weights too large: {_advice(config, folder)}")
             state.seconds = time.perf_counter() - begun
             note({**record, "seconds": round(state.seconds, 3)})
             if reached < state.best:
@@ -169,51 +175,67 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
                 break
             if folder is not None:
                 _save(folder, network, optimiser, state)
-    blended = False
+    if state.best_epoch < 0:
+        raise TrainingError(f"no epoch gave a finite error: {_advice(config, folder)}")
+    blended = None
     if folder is not None:
         kept, notes = checkpoint.read_tensors(folder / checkpoint.WEIGHTS)
-        blended = notes.get("blended", False)  # and cut off right after
+        blended = notes.get("blended")  # and cut off right after
     network.load_state_dict(kept)
-    for layer in (network.projection, network.wide):
-        if hasattr(layer, "before_read"):
-            layer.before_read = None
     network.requires_grad_(True)
     network.eval()
     model._double = None  # of the network as it was before
     if config.blend and network.wide is not None and valid is not None and task.kind in ("binary", "multiclass"):
-        if not blended:
-            note({"stage": "linear", **blend_linear(model, examples, valid)})
+        record = blended or {"stage": "linear", **blend_linear(model, examples, valid)}
+        note(record)
         if folder is not None:
-            checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict(), {"blended": True})
+            checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict(), {"blended": record})
     model.history = [*state.history, {"best_epoch": state.best_epoch + 1, "seconds": round(state.seconds, 3)}]
     if folder is not None:
         checkpoint.write_history(folder, model.history)
         (folder / checkpoint.CHECKPOINT).unlink(missing_ok=True)
 
 
-def _choose_rates(model: Model, examples: Examples, valid: Examples | None, memory) -> dict:
-    """A record with the rates of the columns' weights: those given, or the better ones of two after a trial epoch.
+def _is_finite(network: SketchNetwork) -> bool:
+    return all(bool(tensor.isfinite().all()) for tensor in network.state_dict().values())
+
+
+def _advice(config: TrainingConfig, folder: Path | None) -> str:
+    kept = f"; {folder} keeps the state before it" if folder is not None else ""
+    return f"the rate {config.rate:g} may be too high, or values too large{kept}"
+
+
+def _choose_rates(model: Model, examples: Examples, valid: Examples | None, memory, asked_to_stop) -> dict:
+    """A record with the rates of the columns' weights: those given, or the best of three after a trial.
 
     Bold rates let rare columns speak after they were seen a few times, which text rewards and noise punishes: only
     validation rows can tell. A step of Adam moves a logit by about the rate times the row's sum of absolute values, so
     the wide path's rates are relative to that.
     """
     given, settings = model.training, model.network.config
-    sample = examples.data.rows(slice(0, min(examples.data.n_rows, 4096)))
+    sample = model.network.columns(examples.data.rows(slice(0, min(examples.data.n_rows, 4096))))
     row_sum = max(float(np.abs(sample.values).sum()) / max(1, sample.n_rows), 1e-12)
-    bold, timid = ({"sparse_rate": w, "wide_rate": u / row_sum} for w, u in ((0.03, 6.0), (0.001, 0.1)))
+    rates = {
+        name: {"sparse_rate": sparse, "wide_rate": wide / row_sum}
+        for name, (sparse, wide) in {"bold": (0.03, 6.0), "even": (0.01, 1.0), "timid": (0.001, 0.1)}.items()
+    }
+    given_rates = {name: value for name in ("sparse_rate", "wide_rate") if (value := getattr(given, name)) is not None}
+    begun, tried, chosen = time.perf_counter(), {}, rates["even"]
     if given.optimiser == "sgd":
-        bold = timid = {"sparse_rate": 1.0, "wide_rate": 1.0}
-    fixed = {name: value for name in bold if (value := getattr(given, name)) is not None}
-    begun, tried = time.perf_counter(), {}
-    if valid is not None and len(fixed) < 2 and bold != timid and (settings.learn or settings.wide):
-        for name, rates in (("bold", bold), ("timid", timid)):
-            once = replace(given, **{**rates, **fixed}, epochs=1, blend=False)
-            candidate = Model(SketchNetwork(settings).to(model.network.device), model.task, once)
-            _train(candidate, examples, valid, None, memory, lambda record: None, lambda *_: None, lambda: False)
-            tried[name] = next(record["valid_error"] for record in candidate.history if "valid_error" in record)
-    chosen = {**(timid if tried and tried["timid"] < tried["bold"] else bold), **fixed}
-    return {"stage": "rates", **chosen, **tried, "seconds": round(time.perf_counter() - begun, 3)}
+        chosen = {"sparse_rate": 1.0, "wide_rate": 1.0}
+    elif valid is not None and len(given_rates) < 2 and (settings.learn or settings.wide):
+        some, _ = hold_back(examples, max(0.0, 1 - _TRIAL_ROWS / examples.data.n_rows), given.seed)
+        for name, candidate in rates.items():
+            once = replace(given, **{**candidate, **given_rates}, epochs=1, blend=False)
+            trial = Model(SketchNetwork(settings).to(model.network.device), model.task, once)
+            try:
+                _train(trial, some, valid, None, memory, lambda record: None, lambda *_: None, asked_to_stop)
+                tried[name] = next(record["valid_error"] for record in trial.history if "valid_error" in record)
+            except TrainingError:
+                tried[name] = float("inf")
+        chosen = rates[min(tried, key=tried.get)]
+    seconds = round(time.perf_counter() - begun, 3)
+    return {"stage": "rates", **chosen, **given_rates, **tried, "seconds": seconds}
 
 
 def _rates(history: list[dict]) -> dict:

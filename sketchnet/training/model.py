@@ -13,7 +13,7 @@ from sketchnet import __version__, random
 from sketchnet.data.batches import iterate_batches
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
-from sketchnet.nn import NetworkConfig, SketchNetwork
+from sketchnet.nn import LearnableProjection, NetworkConfig, SketchNetwork
 from sketchnet.storage import writing
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
@@ -62,9 +62,10 @@ class Model:
     def class_names(self) -> list[str]:
         """The classes as people know them: by the names in the data, where it has any."""
         names = self.data.get("classes")
-        return [
-            str(names[int(c)]) if names else f"{c:g}" if isinstance(c, float) else str(c) for c in self.task.classes
-        ]
+        if names:
+            return [str(names[int(number)]) for number in self.task.classes]
+        whole = [int(c) if isinstance(c, float) and c.is_integer() else c for c in self.task.classes]
+        return [str(label) for label in whole]
 
     def config(self) -> dict:
         return {
@@ -100,12 +101,27 @@ def load_model(folder: str | Path) -> Model:
             raise InputError(f"{config.n_outputs} outputs do not fit the task's {task.n_outputs}")
         with torch.device("meta"):  # shapes without memory
             network = SketchNetwork(config)
+        data = content.get("data") or {}
+        if not isinstance(data, dict):
+            raise InputError(f"data is {data!r}; it is an object")
     except InputError as error:
         raise InputError(f"{folder / checkpoint.CONFIG}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
-        raise InputError(f"{folder / checkpoint.CONFIG} is damaged: {type(error).__name__}: {error}") from None
-    shapes = {name: tensor.shape for name, tensor in network.state_dict().items()}
-    tensors, _ = checkpoint.read_tensors(folder / checkpoint.WEIGHTS, shapes)
+        what = str(error).partition("\n")[0]  # torch says some things at length
+        raise InputError(f"{folder / checkpoint.CONFIG} is damaged: {type(error).__name__}: {what}") from None
+    like = network.state_dict()
+    if config.learn and config.scheme == "li":
+        like["projection.weight"] = _like_li(folder / checkpoint.WEIGHTS, network.projection)
+        network.projection.weight = torch.nn.Parameter(like["projection.weight"])
+    tensors, _ = checkpoint.read_tensors(folder / checkpoint.WEIGHTS, like)
     network.load_state_dict(tensors, assign=True)
     network.eval()
-    return Model(network, task, training, content.get("data") or {}, checkpoint.read_history(folder))
+    return Model(network, task, training, data, checkpoint.read_history(folder))
+
+
+def _like_li(path: Path, layer: LearnableProjection) -> torch.Tensor:
+    """Li's weights as the file has them, if there can be so many: counting them would take a walk over all columns."""
+    n, expected = checkpoint.length_of(path, "projection.weight"), layer.operator.d * layer.operator._per_row
+    if abs(n - expected) > 10 * (expected + 10) ** 0.5:
+        raise InputError(f"{path} has {n} weights for a projection that has about {expected:.0f}")
+    return torch.empty(n, device="meta")

@@ -80,6 +80,12 @@ class Optimiser(ABC):
     def settle(self) -> None:  # noqa: B027 (most optimisers are never late)
         """Bring all weights up to date, where updates are late."""
 
+    def close(self) -> None:
+        """Leave the network to others, with all weights up to date."""
+        self.settle()
+        for layer in self._layers.values():
+            layer.before_read = None
+
     def state(self) -> dict[str, torch.Tensor]:
         """All that must be saved, beside the network, to go on as if nothing had happened."""
         tensors = {"steps": torch.tensor(self.steps)}

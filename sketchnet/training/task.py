@@ -9,6 +9,7 @@ import torch
 from scipy import sparse
 from torch.nn import functional
 
+from sketchnet.checks import check_real
 from sketchnet.errors import InputError
 
 KINDS = ("binary", "multiclass", "multilabel", "regression")
@@ -43,7 +44,12 @@ class Task:
     def from_dict(cls, content: dict) -> Task:
         if content.get("kind") not in KINDS:
             raise InputError(f"there is no task {content.get('kind')!r}; there are {', '.join(KINDS)}")
-        return cls(content["kind"], tuple(content["classes"]), float(content["mean"]), float(content["deviation"]))
+        classes = tuple(content["classes"])
+        fits = {"binary": len(classes) == 2, "regression": not classes}.get(content["kind"], len(classes) > 0)
+        if not fits or not all(isinstance(label, str | int | float) for label in classes):
+            raise InputError(f"{len(classes)} classes are not possible for the task {content['kind']}")
+        mean, deviation = check_real("mean", content["mean"], -np.inf), check_real("deviation", content["deviation"])
+        return cls(content["kind"], classes, mean, deviation)
 
     @classmethod
     def of_labels(cls, labels, regression: bool = False) -> Task:

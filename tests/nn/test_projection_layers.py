@@ -361,11 +361,11 @@ def test_a_network_in_double_differs_by_rounding():
         (lambda: LearnableProjection(D, K, eta=1.5), "eta=1.5 is not possible"),
         (lambda: LearnableProjection(2**40, K), "ask for a hashed table"),
         (lambda: Wide(2**40, 2), "ask for a hashed table"),
-        (lambda: network(normalise="standard"), "needs outputs that do not move"),
+        (lambda: network(normalise="standard"), "is not for learnt projections"),
         (lambda: network(normalise="row"), "normalise='row' is not possible; allowed are batch"),
         (lambda: network(activation="tanh"), "activation='tanh' is not possible"),
         (lambda: network(dropout=1.0), "dropout=1.0 is not possible"),
-        (lambda: network(hidden=(5, 0)), "widths start at 1"),
+        (lambda: network(hidden=(5, 0)), "hidden=0 is not possible; it must be an integer from 1"),
     ],
 )
 def test_impossible_settings(make, message):

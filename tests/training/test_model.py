@@ -244,7 +244,18 @@ NUMBERS = {
         "feature_dropout",
         "seed",
     ],
-    "training": ["epochs", "batch_size", "rate", "sparse_rate", "l2", "decay", "patience", "seconds", "seed"],
+    "training": [
+        "epochs",
+        "batch_size",
+        "rate",
+        "sparse_rate",
+        "wide_rate",
+        "l2",
+        "decay",
+        "patience",
+        "seconds",
+        "seed",
+    ],
     "task": ["mean", "deviation"],
 }
 

@@ -264,7 +264,7 @@ def adam_step(weights, state, rows, gradient, rate, beta1, beta2, epsilon, corre
 @kernel
 def _max_abs(indices, values, out):
     for t in range(len(indices)):
-        out[indices[t]] = max(out[indices[t]], abs(values[t]))
+        out[indices[t]] = max(out[indices[t]], abs(np.float64(values[t])))
 
 
 def max_abs(indices, values, out) -> None:

@@ -166,7 +166,8 @@ def drop_entries(indptr, indices, values, rate, key):
 
 def scatter_forward(indptr, local, values, starts, targets, weights, bias, out):
     """out[r, targets[s]] = bias plus sums of value * weights[s] over the weights s of each entry's column."""
-    out[:] = bias + _csr(indptr, local, values, len(starts) - 1) @ _pattern(starts, targets, weights, out.shape[1])
+    product = _csr(indptr, local, values, len(starts) - 1) @ _pattern(starts, targets, weights, out.shape[1])
+    out[:] = bias + product.toarray()
 
 
 def scatter_backward(indptr, local, values, starts, targets, gradient):
@@ -253,7 +254,7 @@ def dual_descent(indptr, indices, values, numbers, classes, alpha, norms, weight
 
 def max_abs(indices, values, out):
     """out[c] = the larger of itself and the absolute values in column c."""
-    np.maximum.at(out, indices, np.abs(values))
+    np.maximum.at(out, indices, np.abs(values.astype(np.float64)).astype(out.dtype))
 
 
 def _owners(starts):

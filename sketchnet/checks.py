@@ -1,0 +1,41 @@
+"""Checks of settings: each returns the value, or says what was given and what is allowed."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection
+from math import isfinite
+from numbers import Real
+
+from sketchnet.errors import InputError
+
+
+def check_integer(name: str, value, least: int, most: int) -> int:
+    """A plain int within [least, most]."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or not least <= number <= most:
+        raise InputError(f"{name}={value!r} is not possible; it must be an integer from {least} to {most}")
+    return number
+
+
+def check_real(name: str, value, least: float = 0.0, below: float = float("inf")) -> float:
+    """A finite float from `least` to below `below`."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value) or not least <= value < below:
+        allowed = f"from {least:g}" if below == float("inf") else f"from {least:g} to below {below:g}"
+        raise InputError(f"{name}={value!r} is not possible; it must be a number {allowed}")
+    return float(value)
+
+
+def check_flag(name: str, value) -> bool:
+    if value not in (True, False):
+        raise InputError(f"{name}={value!r} is not possible; it is true or false")
+    return bool(value)
+
+
+def check_choice(name: str, value, allowed: Collection[str]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name}={value!r} is not possible; allowed are {', '.join(allowed)}")
+    return value
