@@ -15,6 +15,7 @@ from sketchnet.checks import check_choice, check_flag, check_integer, check_real
 from sketchnet.data.csr import CsrBatch, as_csr, as_ids
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
+from sketchnet.nn.dropout import Dropout
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.learnable import LearnableProjection
 from sketchnet.nn.numbering import Numbered
@@ -244,7 +245,7 @@ def _hidden(config: NetworkConfig) -> list[nn.Module]:
         nn.init.zeros_(layer.bias)
         layers += [layer, BatchNorm(next_width), nn.ReLU()] if config.hidden_norm else [layer, nn.ReLU()]
         if config.dropout > 0:
-            layers.append(nn.Dropout(config.dropout))
+            layers.append(Dropout(config.dropout))
         width = next_width
     last = nn.Linear(width, config.n_outputs)
     nn.init.normal_(last.weight, std=0.01)

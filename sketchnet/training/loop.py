@@ -150,10 +150,6 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
                         _save(folder, network, optimiser, state)
                     raise Interrupted(f"stopped as asked; run the same command again to go on from {folder}")
             optimiser.settle()
-            if not all(bool(parameter.isfinite().all()) for parameter in network.parameters()):
-                raise TrainingError(
-                    f"weights are no longer finite after epoch {state.epoch + 1}: {_advice(config, folder)}"
-                )
             record = {"epoch": state.epoch + 1, "loss": state.loss / max(state.weight, 1e-300)}
             reached = (0.0, -state.epoch)  # without validation rows, the last epoch is the best
             if valid is not None:

@@ -303,3 +303,14 @@ def test_the_share_of_entries_that_is_kept(rate):
     check_share_kept(rate, rate)
     with pytest.raises(AssertionError, match="is not"):
         check_share_kept(rate + 0.01, rate)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_dropout_mask(rate, monkeypatch):
+    key = random.hash_key(3, random.STREAM_FEATURE_DROPOUT)
+    mask = backend("cpu").dropout_mask(200_001, rate, key)
+    np.testing.assert_array_equal(mask, backend("reference").dropout_mask(200_001, rate, key))
+    monkeypatch.setenv("SKETCHNET_THREADS", "1")
+    np.testing.assert_array_equal(mask, backend("cpu").dropout_mask(200_001, rate, key))
+    # six standard deviations: fails once in 10**9 if the law is right
+    assert abs(np.count_nonzero(mask) - 200_001 * (1 - rate)) < 6.2 * (200_001 * rate * (1 - rate)) ** 0.5

@@ -5,6 +5,7 @@ from sketchnet.kernels.cpu.hadamard import fwht, hadamard_dense, hadamard_sparse
 from sketchnet.kernels.cpu.learning import (
     adam_step,
     drop_entries,
+    dropout_mask,
     gather,
     max_abs,
     momentum_step,
@@ -37,6 +38,7 @@ __all__ = [
     "draw_signs",
     "draw_skips",
     "drop_entries",
+    "dropout_mask",
     "dual_descent",
     "first_bad_id",
     "first_non_finite",

@@ -67,6 +67,19 @@ def drop_entries(indptr, indices, values, rate: float, key):
 
 
 @kernel
+def _mask(multiplier, offset, keep_below, scale, out, start, stop):
+    for i in range(start, stop):
+        out[i] = scale if hash64(_u64(i), multiplier, offset) < keep_below else np.float32(0)
+
+
+def dropout_mask(n: int, rate: float, key):
+    """n numbers, 0 with probability `rate` and else 1 / (1 - rate)."""
+    out, keep_below = np.empty(n, np.float32), _u64(min(int((1 - rate) * 2.0**64), 2**64 - 1))
+    over_range(lambda a, b: _mask(*key, keep_below, np.float32(1 / (1 - rate)), out, a, b), n, n)
+    return out
+
+
+@kernel
 def _scatter(indptr, local, values, starts, targets, weights, bias, out, start, stop):
     number = out.dtype.type
     for r in range(start, stop):

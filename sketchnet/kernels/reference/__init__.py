@@ -16,6 +16,7 @@ __all__ = [
     "draw_signs",
     "draw_skips",
     "drop_entries",
+    "dropout_mask",
     "dual_descent",
     "first_bad_id",
     "first_non_finite",
@@ -162,6 +163,12 @@ def drop_entries(indptr, indices, values, rate, key):
     counts = np.concatenate([[0], np.cumsum(kept)])
     dtype = np.float64 if values.dtype == np.float64 else np.float32
     return counts[indptr - indptr[0]], indices[kept], (values[kept] * dtype(1 / (1 - rate))).astype(dtype)
+
+
+def dropout_mask(n, rate, key):
+    """n numbers, 0 with probability `rate` and else 1 / (1 - rate)."""
+    kept = random.hash64(np.arange(n, dtype=np.uint64), *key) < min(int((1 - rate) * 2.0**64), 2**64 - 1)
+    return np.where(kept, np.float32(1 / (1 - rate)), np.float32(0))
 
 
 def scatter_forward(indptr, local, values, starts, targets, weights, bias, out):
