@@ -1,10 +1,13 @@
-"""Every projection on a small version of the dissertation's synthetic data: time, memory, and what distances become.
+"""The dissertation's synthetic data, small: a linear model's error, then a network's, from the command line alone.
 
 python examples/demo.py FOLDER      (`make demo` runs it)
 """
 
 from __future__ import annotations
 
+import json
+import shlex
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,71 +17,71 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from sklearn.preprocessing import MaxAbsScaler
+from sklearn.svm import LinearSVC
 
-from sketchnet import RandomProjection
-from sketchnet.data import make_synthetic
-from sketchnet.memory import PeakMemory, format_memory
-from sketchnet.projection import SCHEMES
-from sketchnet.projection.quality import distance_distortion, guaranteed_eps
+from sketchnet.data import open_shards
 
-N, D, DENSITY, K = 5000, 1_000_000, 1e-4, 1000
+ROWS, DENSITY = 60_000, 3e-5
 
 
 def main(folder: Path) -> None:
-    console = Console()
     folder.mkdir(parents=True, exist_ok=True)
-    console.print(f"Making {N:,} sparse examples with {D:,} features, {D * DENSITY:.0f} of them non-zero in each ...")
-    X, _ = make_synthetic(N, D, DENSITY)
-    bound = guaranteed_eps(N, K)
-    table = Table(title=f"{D:,} features to {K:,} columns, from a seed alone")
-    for heading in ("scheme", "seconds", "memory", "if stored", "mean distortion", "worst"):
-        table.add_column(heading, justify="left" if heading == "scheme" else "right")
-    distortions = {}
-    for scheme in SCHEMES:
-        projection = RandomProjection(scheme, n_components=K).fit(X)
-        projection.transform(X[:300])  # compiles the kernels
-        out = np.ones((N, K), np.float32)
-        with PeakMemory() as used:
-            start = time.perf_counter()
-            projection.operator_.apply(X, out=out)
-            seconds = time.perf_counter() - start
-        distortions[scheme] = distance_distortion(X, out)
-        worst, mean = np.abs(distortions[scheme]).max(), np.abs(distortions[scheme]).mean()
-        table.add_row(scheme, f"{seconds:.3f}", format_memory(used.peak), stored(scheme), f"{mean:.3f}", f"{worst:.3f}")
-    console.print(table)
-    console.print("Memory: beyond data and result. If stored: what the matrix would take.")
-    console.print(
-        "Distortion: how far squared distances between examples are off, over 10,000 random pairs. The bound of "
-        f"Johnson and Lindenstrauss for all {N * (N - 1) // 2:,} pairs and a Gaussian projection is {bound:.3f}."
-    )
-    figure = folder / "distortion.png"
-    draw(distortions, bound, figure)
-    console.print(f"Figure: {figure}")
+    start = time.perf_counter()
+    print(f"{ROWS:,} examples with a million features, 30 of them non-zero in each:")
+    sketchnet(f"synth data -n {ROWS} --density {DENSITY} --overwrite", folder)
+    linear = linear_error(folder / "data")
+    print(f"\nLIBLINEAR, as people use it today: {100 * linear:.1f} % of the test examples wrong\n")
+    network = "train data/train --out model --test data/test --fixed --hidden 500,500 --epochs 10 --overwrite"
+    sketchnet(network, folder)
+    print()
+    sketchnet("evaluate model data/test", folder)
+    draw(folder, linear)
+    print(f"\nThe curve: {folder / 'learning.png'}. The model: {folder / 'model'}. One more example, from a pipe:")
+    sketchnet("predict model - --base 0 --proba", folder, one_line(folder / "data"))
+    print(f"\n{time.perf_counter() - start:.0f} s in all")
 
 
-def stored(scheme: str) -> str:
-    """What the matrix would take if it were stored."""
-    entries = {"count_sketch": 1, "li": K / np.sqrt(D)}.get(scheme)
-    return format_memory(4 * D * K if entries is None else 12 * D * entries)
+def sketchnet(command: str, folder: Path, text: str | None = None) -> None:
+    piped = "" if text is None else f"echo '{text[:50]} ...' | "
+    print(f"$ {piped}sketchnet {command}", flush=True)
+    line = [sys.executable, "-m", "sketchnet", *shlex.split(command)]
+    subprocess.run(line, cwd=folder, input=text, text=True, check=True)
 
 
-def draw(distortions: dict[str, np.ndarray], bound: float, path: Path) -> None:
+def linear_error(folder: Path) -> float:
+    """Of the L2-loss support vector machine without a bias term, LIBLINEAR's default, on max-abs scaled columns."""
+    train, test = open_shards(folder / "train"), open_shards(folder / "test")
+    scaler = MaxAbsScaler()
+    model = LinearSVC(C=0.1, fit_intercept=False).fit(scaler.fit_transform(train[:].scipy()), train.labels)
+    return float(np.mean(model.predict(scaler.transform(test[:].scipy())) != test.labels))
+
+
+def one_line(folder: Path) -> str:
+    row = open_shards(folder / "test")[:1]
+    return "0 " + " ".join(f"{column}:{value:.4g}" for column, value in zip(row.indices, row.values)) + "\n"
+
+
+def draw(folder: Path, linear: float) -> None:
+    records = [json.loads(line) for line in (folder / "model" / "history.jsonl").read_text().splitlines()]
+    epochs = [record for record in records if "epoch" in record]
     figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
-    names, values = list(distortions), list(distortions.values())
-    for body in axes.violinplot(values, orientation="horizontal", showextrema=False, widths=0.85)["bodies"]:
-        body.set_facecolor("#3b6fb6")
-        body.set_alpha(0.75)
-    for side in (-bound, bound):
-        axes.axvline(side, color="#b5473c", linestyle="--", linewidth=1)
-    axes.text(bound + 0.01, len(names) + 0.3, "Johnson–Lindenstrauss bound", color="#b5473c", va="bottom", fontsize=9)
-    axes.axvline(0, color="black", linewidth=0.6)
-    axes.set_yticks(range(1, len(names) + 1), names)
-    axes.set_xlabel("relative change of squared distances between examples")
-    axes.set_title(f"{D:,} features projected to {K:,} columns", loc="left", fontsize=11)
+    axes.axhline(100 * linear, color="#b5473c", linestyle="--", linewidth=1.5)
+    axes.text(1, 100 * linear + 0.7, "linear model (LIBLINEAR), test", color="#b5473c", fontsize=10)
+    axes.plot(
+        [record["epoch"] for record in epochs],
+        [100 * record["valid_error"] for record in epochs],
+        color="#3b6fb6",
+        marker="o",
+        linewidth=2,
+    )
+    axes.text(
+        epochs[-1]["epoch"], 100 * epochs[-1]["valid_error"] + 1.2, "network, validation", color="#3b6fb6", ha="right"
+    )
+    axes.set(xlabel="epoch", ylabel="examples wrong, %", ylim=(0, 100 * linear + 6))
+    axes.set_title("A million features: Count Sketch to 1000 columns, then two hidden layers", loc="left", fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
+    figure.savefig(folder / "learning.png", dpi=150)
 
 
 if __name__ == "__main__":

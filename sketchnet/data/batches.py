@@ -150,7 +150,9 @@ def _n_entries(data) -> int:
 class Part:
     """Some rows of a data set, given by ascending numbers, as a data set of its own."""
 
-    def __init__(self, data: ShardSet | CsrBatch, numbers: np.ndarray):
+    def __init__(self, data: ShardSet | CsrBatch | Part, numbers: np.ndarray):
+        if isinstance(data, Part):
+            data, numbers = data.data, data.numbers[numbers]
         self.data, self.numbers = data, numbers
         self.n_rows, self.n_columns = len(numbers), data.n_columns
         # An estimate would do for cutting blocks, but it must not depend on how the data lies on the disk.

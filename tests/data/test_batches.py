@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from sketchnet.data import CsrBatch, iterate_batches, open_shards
+from sketchnet.data import CsrBatch, Synthetic, iterate_batches, open_shards
 from sketchnet.data import batches as module
 from sketchnet.data.batches import Part, epoch_order, iterate_numbered
 from sketchnet.data.gather import concatenate, take_rows
@@ -164,3 +164,9 @@ def test_parts_without_rows_or_entries():
     assert list(epoch_order(nothing, 5)) == []
     empty = CsrBatch(np.zeros(4, int), np.empty(0, int), np.empty(0), 9, np.arange(3))
     assert sorted(order(Part(empty, np.array([0, 2])), batch_size=2)) == [0, 2]
+
+
+def test_a_part_of_a_part_is_a_part():
+    data = Synthetic(n=50, d=100, density=0.1).rows(slice(0, 50))
+    part = Part(Part(data, np.arange(0, 50, 2)), np.array([1, 3, 4]))
+    assert np.array_equal(part.rows(slice(0, 3)).scipy().toarray(), data.scipy().toarray()[[2, 6, 8]])

@@ -1,0 +1,164 @@
+"""SketchClassifier and SketchRegressor: scikit-learn's contracts, and what they add."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sketchnet import SketchClassifier, SketchRegressor
+from sketchnet.data import NgramHasher, Synthetic, ingest, open_shards
+from sketchnet.data.sources import SyntheticSource
+from sketchnet.errors import InputError
+
+TINY = {"n_components": 32, "hidden": (32,)}
+# As scikit-learn declares them for its own models of stochastic gradient descent: a weight of two is not a row twice
+# where rows are shuffled into batches, dropped at random and normalised by their batch.
+WEIGHTS = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "rows are shuffled, dropped and normalised by batch"
+    for kind in ("dense", "sparse")
+}
+
+
+@parametrize_with_checks(
+    [SketchClassifier(**TINY), SketchRegressor(**TINY)], expected_failed_checks=lambda estimator: WEIGHTS
+)
+def test_scikit_learn_contracts(estimator, check):
+    check(estimator)
+
+
+def planted(n=600, d=50_000, seed=0):
+    """Rows whose class is the parity of two groups of columns, which no linear model can tell."""
+    rng = np.random.default_rng(seed)
+    first, second = rng.integers(0, 2, (2, n))
+    noise = rng.integers(40, d, (n, 10))
+    columns = np.column_stack([rng.integers(0, 10, n) + 10 * first, 20 + rng.integers(0, 10, n) + 10 * second, noise])
+    indptr = np.arange(n + 1) * columns.shape[1]
+    X = sparse.csr_array((np.ones(columns.size, np.float32), columns.ravel(), indptr), shape=(n, d))
+    return X, first ^ second
+
+
+def test_learns_what_no_linear_model_can():
+    X, y = planted(3000)
+    model = SketchClassifier(n_components=128, hidden=(64,)).fit(X[:2000], y[:2000])
+    linear = LogisticRegression(max_iter=300).fit(X[:2000], y[:2000])
+    assert linear.score(X[2000:], y[2000:]) < 0.6
+    assert model.score(X[2000:], y[2000:]) > 0.9
+    assert roc_auc_score(y[2000:], model.predict_proba(X[2000:])[:, 1]) > 0.95
+    assert model.best_epoch_ <= model.n_epochs_ <= model.settings_["epochs"]
+
+
+def test_words_as_labels_and_pipelines():
+    X, y = planted()
+    names = np.array(["even", "odd"])[y]
+    model = SketchClassifier(**TINY, epochs=2)
+    assert cross_val_score(model, X, names, cv=2).shape == (2,)
+    assert set(model.fit(X, names).predict(X)) <= {"even", "odd"}
+    assert model.decision_function(X).shape == (600,)
+    pipeline = make_pipeline(MaxAbsScaler(), clone(model))
+    search = GridSearchCV(pipeline, {"sketchclassifier__dropout": [0.1, 0.5]}, cv=2).fit(X, names)
+    assert search.best_score_ > 0.3
+    texts = make_pipeline(NgramHasher("char", (1, 3), 2**16), clone(model))
+    assert texts.fit(["aaa", "bbb"] * 20, ["x", "y"] * 20).predict(["aaa"]).tolist() == ["x"]
+
+
+def test_several_labels():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((800, 300), density=0.02, format="csr", rng=rng).astype(np.float32)
+    Y = np.column_stack([X[:, [0, 1, 2]].sum(axis=1) > 0, X[:, [3, 4, 5]].sum(axis=1) > 0]).astype(int)
+    model = SketchClassifier(n_components=64, hidden=(32,)).fit(X, Y)
+    assert model.predict(X).shape == (800, 2)
+    assert np.mean(model.predict(X) == Y) > 0.95
+    assert model.predict_proba(X).shape == (800, 2)
+
+
+@pytest.mark.parametrize("weight", ["sample_weight", "class_weight"])
+def test_weights_count(weight):
+    X, _ = planted()
+    y = np.random.default_rng(1).integers(0, 2, 600)  # noise: the weights decide
+    heavy = {0: 1.0, 1: 50.0}
+    model = SketchClassifier(**TINY, epochs=3, class_weight=heavy if weight == "class_weight" else None)
+    model.fit(X, y, sample_weight=np.where(y, 50.0, 1.0) if weight == "sample_weight" else None)
+    assert model.predict(X).mean() > 0.95
+
+
+def test_partial_fit_learns_in_portions():
+    X, y = planted(3000)
+    model = SketchClassifier(n_components=128, hidden=(64,), sparse_learning_rate=0.03, wide_learning_rate=0.03)
+    for _ in range(15):
+        for start in range(0, 2000, 500):
+            model.partial_fit(X[start : start + 500], y[start : start + 500], classes=[0, 1])
+    assert model.score(X[2000:], y[2000:]) > 0.8
+    with pytest.raises(InputError, match="label 7 of row 0 is not among the classes"):
+        model.partial_fit(X[:1], [7])
+    with pytest.raises(InputError, match="classes must be passed on the first call"):
+        SketchClassifier().partial_fit(X, y)
+
+
+def test_saved_and_loaded(tmp_path):
+    X, y = planted()
+    model = SketchClassifier(**TINY, epochs=2).fit(X, np.array(["no", "yes"])[y])
+    model.save(tmp_path / "model")
+    loaded = SketchClassifier.load(tmp_path / "model")
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert loaded.predict(X).tolist() == model.predict(X).tolist()
+    assert loaded.best_epoch_ == model.best_epoch_
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X))
+    with pytest.raises(InputError, match="is a model for binary"):
+        SketchRegressor.load(tmp_path / "model")
+    regressor = SketchRegressor(**TINY, epochs=2).fit(X, 5.0 * y + 100)
+    regressor.save(tmp_path / "numbers")
+    assert np.array_equal(SketchRegressor.load(tmp_path / "numbers").predict(X), regressor.predict(X))
+
+
+def test_from_disk_equals_from_memory(tmp_path):
+    data = Synthetic(n=500, d=5000, density=0.01)
+    ingest(SyntheticSource(data, "train"), tmp_path / "x")
+    rows = open_shards(tmp_path / "x")
+    X, y = rows[:].scipy(), rows.labels
+    model = SketchClassifier(**TINY, epochs=2)
+    from_memory = clone(model).fit(X, y).predict_proba(X)
+    assert np.array_equal(clone(model).fit(str(tmp_path / "x")).predict_proba(X), from_memory)
+    assert np.array_equal(clone(model).fit(rows).predict_proba(tmp_path / "x"), from_memory)
+
+
+def test_explains_by_original_columns():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((1500, 20_000), density=1e-3, format="csr", rng=rng).astype(np.float32)
+    X = sparse.csr_array(sparse.hstack([sparse.csr_array((rng.random((1500, 1)) < 0.5).astype(np.float32)), X]))
+    y = X[:, [0]].toarray().ravel() > 0
+    model = SketchClassifier(n_components=64, hidden=(32,)).fit(X, y)
+    found = model.explain(X)
+    assert found.shape == X.shape
+    assert model.get_feature_importance(X).toarray().ravel().argmax() == 0
+
+
+def test_rows_of_single_precision_are_predicted_as_those_of_double():
+    X, y = planted()
+    model = SketchClassifier(**TINY, epochs=2).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), model.predict_proba(X.astype(np.float64)), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scheme": "gaussian"}, "'gaussian' cannot be learnt"),
+        ({"dropout": 1.0}, "dropout=1.0 is not possible"),
+        ({"epochs": 0}, "epochs=0 is not possible"),
+        ({"hidden": 5}, "hidden=5 is not possible"),
+        ({"validation_fraction": 1.0}, "a validation fraction of 1.0 is not possible"),
+        ({"device": "tpu"}, "device 'tpu' is not possible"),
+        ({"random_state": -1}, "random_state=-1 is not possible"),
+    ],
+)
+def test_impossible_settings(settings, message):
+    X, y = planted(50)
+    with pytest.raises(InputError, match=message):
+        SketchClassifier(**{**TINY, **settings}).fit(X, y)
