@@ -114,9 +114,8 @@ class _Scatter(torch.autograd.Function):
 
 def sparse_gradient(rows: np.ndarray, values: np.ndarray, shape: torch.Size) -> torch.Tensor:
     """A gradient that is zero outside the given rows, which are distinct."""
-    return torch.sparse_coo_tensor(
-        torch.from_numpy(rows)[None], torch.from_numpy(values), shape, is_coalesced=False, check_invariants=False
-    )
+    with torch.sparse.check_sparse_tensor_invariants(False):  # said aloud, or some versions of torch warn
+        return torch.sparse_coo_tensor(torch.from_numpy(rows)[None], torch.from_numpy(values), shape)
 
 
 def is_meta() -> bool:
