@@ -16,6 +16,8 @@ soak: .venv/ready
 bench: .venv/ready
 	$(BIN)/python benchmarks/projection.py
 	$(BIN)/python benchmarks/data.py
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/accuracy.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -22,7 +22,7 @@ def write_json(path: Path, content: dict) -> None:
     new = path.with_name(path.name + ".new")
     try:
         with open(new, "w") as file:
-            json.dump(content, file, sort_keys=True)
+            json.dump(content, file)  # in the order given: an encoder's columns stand in it
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)

@@ -18,7 +18,7 @@ from sketchnet.estimators.seeds import seed_of
 from sketchnet.evaluation.attribution import contributions
 from sketchnet.training.defaults import build_model, choose_device, describe
 from sketchnet.training.examples import Examples, hold_back
-from sketchnet.training.loop import train, train_once
+from sketchnet.training.loop import even_rates, train, train_once
 from sketchnet.training.model import load_model
 from sketchnet.training.optimisers import make_optimiser
 from sketchnet.training.task import Task
@@ -102,6 +102,7 @@ class _SketchEstimator(BaseEstimator):
         else:
             examples, held_back = hold_back(examples, self.validation_fraction, seed_of(self.random_state))
         self._build(task, examples.data.n_rows, X.n_columns)
+        self.model_.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
         if self.verbose:
             print(describe(self.model_, examples.data.n_rows))
         train(self.model_, examples, held_back, memory=self.memory, report=print if self.verbose else _quiet)
@@ -116,9 +117,10 @@ class _SketchEstimator(BaseEstimator):
         y, weights = self._learn_labels(y, sample_weight, X.n_rows, **(first if begin else {}), keep=not begin)
         if begin:
             self._build(self._task(y), X.n_rows, X.n_columns)
+        examples = Examples(X, self.model_.task.encode(y), weights)
         if getattr(self, "_optimiser", None) is None:
-            self._optimiser = make_optimiser(self.model_.network, self.model_.training)
-        train_once(self.model_, Examples(X, self.model_.task.encode(y), weights), self._optimiser)
+            self._optimiser = make_optimiser(self.model_.network, even_rates(self.model_, examples))
+        train_once(self.model_, examples, self._optimiser)
         return self
 
     def explain(self, X, output=None):

@@ -100,9 +100,10 @@ class _Scatter(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
         numbered, starts, targets, slots, weights = ctx.kept
-        by_bias = gradient.sum(dim=0).to(torch.float32) if ctx.needs_input_grad[1] else None
         batch, gradient = numbered.batch, gradient.contiguous().numpy()
-        by_weight = by_value = None
+        by_weight = by_bias = by_value = None
+        if ctx.needs_input_grad[1]:  # by NumPy: torch would wake its threads for so little
+            by_bias = torch.from_numpy(gradient.sum(axis=0).astype(np.float32, copy=False))
         if ctx.needs_input_grad[0]:
             found = backend().scatter_backward(batch.indptr, numbered.local, batch.values, starts, targets, gradient)
             by_weight = sparse_gradient(slots, found.astype(ctx.dtype, copy=False), ctx.shape)

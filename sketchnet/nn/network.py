@@ -191,6 +191,8 @@ class SketchNetwork(nn.Module):
     def _checked(self, batch: CsrBatch) -> CsrBatch:
         if self.config.hashed_columns:
             batch = hash_columns(batch, self.config.hashed_columns, self._table_key)
+        elif isinstance(batch, CsrBatch) and batch.n_columns < self.config.n_columns:
+            batch = dataclasses.replace(batch, n_columns=self.config.n_columns)  # its last columns happen to be empty
         return as_csr(batch, self.config.width)
 
     def project(self, batch: CsrBatch) -> torch.Tensor:

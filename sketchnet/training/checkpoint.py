@@ -36,10 +36,18 @@ def write_tensors(path: Path, tensors: dict[str, torch.Tensor], notes: dict | No
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+            os.chmod(new, 0o666 & ~_umask())  # safetensors writes for the owner alone
             os.replace(new, path)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    """What the process leaves out of the rights on new files; it can be read only by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def read_tensors(path: Path, like: dict[str, torch.Tensor] | None = None) -> tuple[dict[str, torch.Tensor], dict]:

@@ -17,7 +17,7 @@ class TrainingConfig:
 
     Weights of columns move only when their column is in the batch, by Adam's rule with the rates `sparse_rate` (the
     learnable projection) and `wide_rate` (the wide path); their moments and decay wait meanwhile (the lazy form of
-    Adam). Rates that are None are chosen between two pairs, by the validation error after an epoch with each.
+    Adam). Rates that are None are chosen among three pairs, by the validation error after a trial with each.
 
     `optimiser="sgd"`: the dissertation's regime. Momentum rises in a straight line from `momentum[0]` to `momentum[1]`
     over the first half of the epochs, the rate decays by the factor `decay` an epoch. Weights of columns move exactly

@@ -11,6 +11,8 @@ from sketchnet import random
 from sketchnet.data.batches import Part
 from sketchnet.errors import InputError
 
+_FEWEST = 30  # rows that can tell one epoch from another
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -26,13 +28,13 @@ class Examples:
 
 
 def hold_back(examples: Examples, share: float, seed: int) -> tuple[Examples, Examples | None]:
-    """(the rest, a random `share` of the rows); None where that would be no row, or rows without weight."""
+    """(the rest, a random `share` of the rows); None where those are too few to tell anything, or have no weight."""
     if not 0 <= share < 1:
         raise InputError(f"a validation fraction of {share!r} is not possible; it is from 0 to below 1")
     n = examples.data.n_rows
     order, held = random.shuffled(n, seed, random.STREAM_VALID), int(n * share)
     kept, back = (_part(examples, np.sort(numbers)) for numbers in (order[held:], order[:held]))
-    if held == 0 or (back.weights is not None and back.weights.sum() <= 0):
+    if held < _FEWEST or (back.weights is not None and back.weights.sum() <= 0):
         return examples, None
     return kept, back
 

@@ -30,19 +30,19 @@ def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
     """Put as much of the linear model into the network as the validation rows ask for; returns what was done."""
     begun, network, task = time.perf_counter(), model.network, model.task
     classes = _numbers(examples), _numbers(valid)
-    solver, best = _Solver(network, [examples.data], [classes[0]]), None
+    solver, best = _Solver(network, [examples.data, valid.data], classes), None
     for strength in _STRENGTHS:
-        solver.solve(strength)
+        solver.solve(strength, n_parts=1)
         margins = solver.margins(valid.data)
         errors = _wrong(margins, classes[1]).sum()
         if best is None or errors < best[0]:
-            best = (errors, strength, margins)
-    _, strength, margins = best
+            best = (errors, strength, margins, solver.state())
+    _, strength, margins, state = best
     outputs = model.outputs(valid.data)
     share, scale, errors = _weigh(outputs / _size(outputs), margins / _size(margins), classes[1], task.kind)
+    solver.restore(state)
     if share > 0:
-        solver = _Solver(network, [examples.data, valid.data], classes)
-        solver.solve(strength)
+        solver.solve(strength, n_parts=2)
     ours, theirs = scale * np.cos(share) / _size(outputs), scale * np.sin(share) / _size(margins)
     with torch.no_grad():
         last = network.layers[-1]
@@ -75,19 +75,26 @@ class _Solver:
             sums = np.add.reduceat(np.append(squares, 0), batch.indptr[:-1] - batch.indptr[0])
             self._norms[numbers] = np.where(np.diff(batch.indptr) > 0, sums, 0) + 1  # and the bias's constant
 
-    def _batches(self, epoch: int):
+    def state(self) -> tuple[np.ndarray, ...]:
+        return self._alpha.copy(), self.weights.copy(), self.bias.copy()
+
+    def restore(self, state: tuple[np.ndarray, ...]) -> None:
+        self._alpha, self.weights, self.bias = state
+
+    def _batches(self, epoch: int, n_parts: int = 2):
         first = 0
-        for data in self._data:
+        for data in self._data[:n_parts]:
             seed = self._network.config.seed
             for numbers, batch in iterate_numbered(data, _ROWS, seed=seed, epoch=epoch):
                 yield numbers + first, self._network.columns(batch)
             first += data.n_rows
 
-    def solve(self, strength: float) -> None:
+    def solve(self, strength: float, n_parts: int) -> None:
+        """On the first data set, or on both."""
         softness = float(self._norms.mean()) / (2 * strength)
         for number in range(_PASSES):
             worst = 0.0
-            for numbers, batch in self._batches(number):
+            for numbers, batch in self._batches(number, n_parts):
                 arrays = (self._classes, self._alpha, self._norms, self.weights, self.bias)
                 worst = max(worst, backend().dual_descent(*batch.arrays, numbers, *arrays, softness))
             if worst < _TOLERANCE:

@@ -30,6 +30,7 @@ from sketchnet.training.rows import TrainingRows
 from sketchnet.training.task import Task
 
 _ROWS = 1024  # rows at a time where nothing is learnt
+_WITH_CLASSES = ("binary", "multiclass")
 _TRIAL_ROWS = 1 << 15  # that rates are tried on
 
 
@@ -148,7 +149,7 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
                 if asked_to_stop():
                     if folder is not None:
                         _save(folder, network, optimiser, state)
-                    raise Interrupted(f"stopped as asked; run the same command again to go on from {folder}")
+                    raise Interrupted("stopped as asked; run the same command again to go on")
             optimiser.settle()
             record = {"epoch": state.epoch + 1, "loss": state.loss / max(state.weight, 1e-300)}
             reached = (0.0, -state.epoch)  # without validation rows, the last epoch is the best
@@ -159,6 +160,7 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
                 raise TrainingError(f"epoch {state.epoch + 1} left weights too large: {_advice(config, folder)}")
             state.seconds = time.perf_counter() - begun
             note({**record, "seconds": round(state.seconds, 3)})
+            reached = (round(reached[0], 6), reached[1])  # errors of weights next to nothing are ties
             if reached < state.best:
                 state.best, state.best_epoch = reached, state.epoch
                 if folder is not None:
@@ -181,11 +183,13 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
     network.requires_grad_(True)
     network.eval()
     model._double = None  # of the network as it was before
-    if config.blend and network.wide is not None and valid is not None and task.kind in ("binary", "multiclass"):
+    weighted = examples.weights is not None  # which the linear model would not know of
+    if config.blend and network.wide is not None and valid is not None and not weighted and task.kind in _WITH_CLASSES:
         record = blended or {"stage": "linear", **blend_linear(model, examples, valid)}
         note(record)
         if folder is not None:
-            checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict(), {"blended": record})
+            lasting = {key: value for key, value in record.items() if key != "seconds"}  # the same in every run
+            checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict(), {"blended": lasting})
     model.history = [*state.history, {"best_epoch": state.best_epoch + 1, "seconds": round(state.seconds, 3)}]
     if folder is not None:
         checkpoint.write_history(folder, model.history)
@@ -232,6 +236,12 @@ def _choose_rates(model: Model, examples: Examples, valid: Examples | None, memo
         chosen = rates[min(tried, key=tried.get)]
     seconds = round(time.perf_counter() - begun, 3)
     return {"stage": "rates", **chosen, **given_rates, **tried, "seconds": seconds}
+
+
+def even_rates(model: Model, examples: Examples) -> TrainingConfig:
+    """The model's configuration with rates for rows that come in portions, which cannot be tried."""
+    record = _choose_rates(model, examples, None, None, lambda: False)
+    return replace(model.training, **_rates([record]))
 
 
 def _rates(history: list[dict]) -> dict:

@@ -11,7 +11,7 @@ import pytest
 
 from sketchnet.data import Synthetic, write_svmlight
 
-OPTIONS = "--components 64 --hidden 32 --epochs 6 --batch-size 64 --set patience=null".split()
+OPTIONS = "--components 64 --hidden 32 --epochs 4 --batch-size 64 --set patience=null".split()
 
 
 def command(folder, *options):
@@ -30,7 +30,7 @@ def model(folder):
 
 @pytest.fixture
 def here(tmp_path):
-    write_svmlight(tmp_path / "rows.svm", Synthetic(n=4000, d=10_000, density=2e-3).rows(slice(0, 4000)))
+    write_svmlight(tmp_path / "rows.svm", Synthetic(n=2000, d=10_000, density=2e-3).rows(slice(0, 2000)))
     return tmp_path
 
 
