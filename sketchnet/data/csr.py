@@ -69,8 +69,10 @@ class CsrBatch:
         return tensors
 
     def scipy(self) -> sparse.csr_array:
-        """The rows as a scipy matrix, entries without copying."""
+        """The rows as a scipy matrix, entries without copying; scipy wants offsets as wide as ids, others 32 bits."""
         offsets = self.indptr - self.indptr[0]
+        if self.indices.dtype == np.int32 and int(offsets[-1]) < 2**31:
+            offsets = offsets.astype(np.int32)
         return sparse.csr_array((self.values, self.indices, offsets), shape=(self.n_rows, self.n_columns))
 
 
