@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 from sketchnet.errors import InputError
@@ -11,10 +13,26 @@ _BACKENDS = {
     "reference": "sketchnet.kernels.reference",  # plain NumPy: slow, short, what the tests compare with
     "cpu": "sketchnet.kernels.cpu",  # numba
 }
+_ON_DEVICE = {"gpu": "sketchnet.kernels.gpu"}  # Triton: takes torch tensors on a CUDA device, has functions of its own
 
 
+@cache
 def backend(name: str = "cpu") -> ModuleType:
     """The kernel module called `name`, imported on first use (numba takes a while to load)."""
+    if name in _ON_DEVICE:
+        missing = gpu_missing()
+        if missing:
+            raise InputError(f"kernel backend {name!r} is not possible here: {missing}")
+        return import_module(_ON_DEVICE[name])
     if name not in _BACKENDS:
-        raise InputError(f"there is no kernel backend {name!r}; there are {', '.join(_BACKENDS)}")
+        raise InputError(f"there is no kernel backend {name!r}; there are {', '.join([*_BACKENDS, *_ON_DEVICE])}")
     return import_module(_BACKENDS[name])
+
+
+def gpu_missing() -> str | None:
+    """What keeps the "gpu" kernels from running on this machine; None if nothing does."""
+    if find_spec("triton") is None:  # asked first, because it does not load torch
+        return "triton is not installed"
+    import torch
+
+    return None if torch.cuda.is_available() else "torch finds no CUDA device"

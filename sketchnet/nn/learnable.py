@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -14,13 +14,14 @@ from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn.numbering import Numbered, number
+from sketchnet.nn.table import TableLayer, check_table, is_meta, new_table, sparse_gradient
 from sketchnet.projection import make_scheme
 from sketchnet.projection.sparse import SparseOperator
 
 _STEP = 1 << 20
 
 
-class LearnableProjection(nn.Module):
+class LearnableProjection(TableLayer):
     """x W + bias, where W (d x k) begins as a draw of "count_sketch" or "li" and only its non-zeros exist and learn.
 
     `weight` holds those non-zeros, column by column of the data: one a column for Count Sketch, k/s on average for Li.
@@ -41,7 +42,6 @@ class LearnableProjection(nn.Module):
             n_weights = 0 if is_meta() else int(self._offsets[-1])
         self.weight = nn.Parameter(new_table(n_weights))
         self.bias = nn.Parameter(torch.zeros(k))
-        self.before_read: Callable[[np.ndarray], None] | None = None  # set by optimisers that update late
         if not is_meta():  # where weights will come from a file
             self.reset_parameters()
 
@@ -63,14 +63,14 @@ class LearnableProjection(nn.Module):
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
         numbered = number(batch, self.operator.d)
-        starts, codes = self.operator.pattern(numbered.columns)
-        targets = codes ^ (codes >> 31)  # ~code where it is negative
-        slots = numbered.columns
-        if self.operator.scheme.name != "count_sketch":  # which has one a column, with the column's number
-            slots = np.arange(len(targets)) + np.repeat(self._offsets[numbered.columns] - starts[:-1], np.diff(starts))
-        if self.before_read is not None:
-            self.before_read(slots)
-        return _Scatter.apply(self.weight, self.bias, values, numbered, starts, targets, slots)
+        columns = slots = numbered.columns
+        if self.operator.scheme.name == "count_sketch":  # one weight a column, with the column's number
+            starts, codes = None, self.operator.codes(columns)
+        else:
+            starts, codes = self.operator.pattern(columns)
+            slots = np.arange(len(codes)) + np.repeat(self._offsets[columns] - starts[:-1], np.diff(starts))
+        weights = self.read(slots).reshape(-1)
+        return _Scatter.apply(self.weight, self.bias, values, weights, numbered, (starts, codes), slots)
 
     def extra_repr(self) -> str:
         return f"{self.operator!r}, eta={self.eta}, weights={len(self.weight):,}"
@@ -84,59 +84,27 @@ def _pieces(d: int) -> Iterator[np.ndarray]:
 
 class _Scatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, weight, bias, values, numbered, starts, targets, slots):
+    def forward(ctx, weight, bias, values, weights, numbered, pattern, slots):
         batch = numbered.batch
-        dtype = np.float64 if batch.values.dtype == np.float64 else np.float32
-        weights = backend().gather(weight.detach().numpy(), slots).astype(dtype, copy=False)
-        out = np.empty((batch.n_rows, len(bias)), dtype)
+        out = np.empty((batch.n_rows, len(bias)), np.float64 if batch.values.dtype == np.float64 else np.float32)
         backend().scatter_forward(
-            batch.indptr, numbered.local, batch.values, starts, targets, weights, bias.detach().numpy(), out
+            batch.indptr, numbered.local, batch.values, *pattern, weights, bias.detach().numpy(), out
         )
-        ctx.shape, ctx.dtype = weight.shape, weight.detach().numpy().dtype
-        ctx.kept = (numbered, starts, targets, slots, weights)
+        ctx.shape, ctx.kept = weight.shape, (weights, numbered, pattern, slots)
         return torch.from_numpy(out)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
-        numbered, starts, targets, slots, weights = ctx.kept
+        weights, numbered, pattern, slots = ctx.kept
         batch, gradient = numbered.batch, gradient.contiguous().numpy()
         by_weight = by_bias = by_value = None
         if ctx.needs_input_grad[1]:  # by NumPy: torch would wake its threads for so little
             by_bias = torch.from_numpy(gradient.sum(axis=0).astype(np.float32, copy=False))
         if ctx.needs_input_grad[0]:
-            found = backend().scatter_backward(batch.indptr, numbered.local, batch.values, starts, targets, gradient)
-            by_weight = sparse_gradient(slots, found.astype(ctx.dtype, copy=False), ctx.shape)
+            found = backend().scatter_backward(batch.indptr, numbered.local, batch.values, *pattern, gradient)
+            by_weight = sparse_gradient(slots, found.astype(weights.dtype, copy=False), ctx.shape)
         if ctx.needs_input_grad[2]:
-            by_value = backend().scatter_values(batch.indptr, numbered.local, starts, targets, weights, gradient)
+            by_value = backend().scatter_values(batch.indptr, numbered.local, *pattern, weights, gradient)
             by_value = torch.from_numpy(by_value)
         return by_weight, by_bias, by_value, None, None, None, None
-
-
-def sparse_gradient(rows: np.ndarray, values: np.ndarray, shape: torch.Size) -> torch.Tensor:
-    """A gradient that is zero outside the given rows, which are distinct."""
-    with torch.sparse.check_sparse_tensor_invariants(False):  # said aloud, or some versions of torch warn
-        return torch.sparse_coo_tensor(torch.from_numpy(rows)[None], torch.from_numpy(values), shape)
-
-
-def is_meta() -> bool:
-    """Whether modules are being made for their shapes alone."""
-    return torch.empty(0).device.type == "meta"
-
-
-def new_table(*shape: int) -> torch.Tensor:
-    """Zeros for the weights of columns. NumPy asks the system for large pages, torch does not: a step that touches
-    scattered columns takes half the time with them.
-    """
-    if is_meta():
-        return torch.empty(shape)
-    return torch.from_numpy(np.zeros(shape, np.float32))
-
-
-def check_table(d: int, per_column: float) -> None:
-    """A table with weights for every column must be thinkable; the rest is the system's to say."""
-    if d * per_column > 2**34:
-        raise InputError(
-            f"{d:,} columns would need {d * per_column:.3g} weights; ask for a hashed table of a chosen size "
-            "(hashed_columns), such as 2**24"
-        )

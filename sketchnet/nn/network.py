@@ -184,7 +184,7 @@ class SketchNetwork(nn.Module):
         if batch.values.dtype != self._dtype:
             batch = dataclasses.replace(batch, values=batch.values.astype(self._dtype))
         if config.scale_input == "max_abs":
-            values = batch.values / backend().gather(self.input_scale.numpy(), batch.indices)
+            values = batch.values / self.input_scale.numpy()[batch.indices]
             batch = dataclasses.replace(batch, values=values.astype(self._dtype))
         return batch
 
@@ -195,9 +195,9 @@ class SketchNetwork(nn.Module):
             batch = dataclasses.replace(batch, n_columns=self.config.n_columns)  # its last columns happen to be empty
         return as_csr(batch, self.config.width)
 
-    def project(self, batch: CsrBatch) -> torch.Tensor:
+    def project(self, batch: CsrBatch, out: np.ndarray | None = None) -> np.ndarray:
         """What `forward_projected` takes, for a projection that does not learn and has no wide path."""
-        return self.projection(self.read(batch))
+        return self.projection.operator.apply(self.columns(batch), out=out)
 
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         rows = batch if isinstance(batch, Numbered) else self.read(batch)

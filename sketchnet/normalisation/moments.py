@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchnet.kernels import backend
+
 
 class Moments:
     """Mean, standard deviation and largest absolute value of each column of rows that come in pieces.
@@ -20,13 +22,14 @@ class Moments:
         n = len(rows)
         if n == 0:
             return
-        mean = rows.mean(axis=0, dtype=np.float64)
-        about = mean.astype(rows.dtype)  # in the rows' precision, which is fast; the difference is made up for
-        squares = np.square(rows - about).sum(axis=0, dtype=np.float64) - n * (mean - about) ** 2
+        # About the mean so far, which is near enough for the variance not to be a difference of large numbers.
+        about = self.mean if self.n else rows[0].astype(np.float64)
+        sums, squares, largest = backend().column_sums(rows, about)
+        mean, squares = about + sums / n, squares - sums**2 / n
         shift, total = mean - self.mean, self.n + n
         self.mean = self.mean + shift * (n / total)
         self._squares = self._squares + squares + shift**2 * (self.n * n / total)
-        self.max_abs = np.maximum(self.max_abs, np.abs(rows).max(axis=0))
+        self.max_abs = np.maximum(self.max_abs, largest)
         self.n = total
 
     @property

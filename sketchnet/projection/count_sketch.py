@@ -40,6 +40,10 @@ class CountSketchOperator(SparseOperator):
     def _rows(self, ids, kernels):
         return np.arange(len(ids) + 1), kernels.draw_buckets(self._key, ids, self.k)
 
+    def codes(self, ids) -> np.ndarray:
+        """The second array of `pattern`; the first is known, since every row has one non-zero."""
+        return backend().draw_buckets(self._key, ids, self.k)
+
     def plan(self, X: CsrBatch, budget: int) -> Plan:
         return plan_rows(X.indptr, self.d, self.k, 0, budget)
 

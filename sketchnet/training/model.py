@@ -39,7 +39,9 @@ class Model:
         Rows of float64 are computed in float64, so that a row's outputs hardly depend on its neighbours; others in
         float32, which is twice as fast.
         """
-        network, dtype = self.network.eval(), np.float32
+        network, dtype = self.network, np.float32
+        if network.training:  # asked first: telling every layer takes longer than some predictions
+            network.eval()
         if isinstance(rows, CsrBatch) and rows.values.dtype == np.float64:
             network, dtype = self._in_double(), np.float64
         with torch.no_grad():

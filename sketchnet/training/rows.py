@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 from sketchnet import random
@@ -15,7 +16,7 @@ from sketchnet.normalisation import Moments
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples
 
-_ROWS = 1024  # projected at a time
+_ROWS = 256  # projected at a time: still in the cache when their moments are taken
 
 
 class TrainingRows:
@@ -37,16 +38,15 @@ class TrainingRows:
         if settings.learn or not (moments or (fits and self._can_cache)):
             return
         with timed("project", note):
+            rows, done = None, 0
             if fits and self._can_cache:
-                self._projected = torch.empty(self._data.n_rows, settings.n_components)
-            done = 0
+                rows = np.empty((self._data.n_rows, settings.n_components), np.float32)
+                self._projected = torch.from_numpy(rows)
             for batch in iterate_batches(self._data, _ROWS, shuffle=False):
-                rows = network.project(batch)
-                if self._projected is not None:
-                    self._projected[done : done + len(rows)] = rows
+                piece = network.project(batch, None if rows is None else rows[done : done + batch.n_rows])
                 if moments is not None:
-                    moments.update(rows.numpy())
-                done += len(rows)
+                    moments.update(piece)
+                done += batch.n_rows
         if moments is not None:
             network.set_moments(moments)
 

@@ -120,7 +120,7 @@ def test_the_comparison_with_dense_momentum_can_fail():
     net = network()
     twin = Dense(net)
     optimiser = make_optimiser(net, config)
-    net.projection.before_read = net.wide.before_read = None
+    net.projection.late = net.wide.late = None
     theirs = torch.optim.SGD(twin.groups(config), lr=config.rate, momentum=0.5)
     for number in range(10):
         optimiser.schedule(0, number / 10)

@@ -1,5 +1,6 @@
 """Kernels for the processor, compiled by numba. Same functions as `kernels.reference`."""
 
+from sketchnet.kernels.cpu.columns import column_sums
 from sketchnet.kernels.cpu.draw import draw_buckets, draw_normals, draw_signs, draw_skips
 from sketchnet.kernels.cpu.hadamard import fwht, hadamard_dense, hadamard_sparse
 from sketchnet.kernels.cpu.learning import (
@@ -8,8 +9,8 @@ from sketchnet.kernels.cpu.learning import (
     dropout_mask,
     gather,
     max_abs,
+    momentum_read,
     momentum_step,
-    momentum_wait,
     number_columns,
     scatter_backward,
     scatter_forward,
@@ -31,6 +32,7 @@ from sketchnet.kernels.cpu.rows import gather_rows
 
 __all__ = [
     "adam_step",
+    "column_sums",
     "compact_columns",
     "count_sketch",
     "draw_buckets",
@@ -48,8 +50,8 @@ __all__ = [
     "hadamard_dense",
     "hadamard_sparse",
     "max_abs",
+    "momentum_read",
     "momentum_step",
-    "momentum_wait",
     "multiply_panel",
     "multiply_sparse",
     "number_columns",

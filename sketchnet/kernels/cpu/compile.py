@@ -50,3 +50,20 @@ def high_product(typing_context, x, y):
         return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
 
     return types.uint64(types.uint64, types.uint64), codegen
+
+
+@intrinsic
+def prefetch(typing_context, array, row):
+    """Ask for a row of a C-contiguous two-dimensional array that will be written soon."""
+
+    def codegen(context, builder, signature, args):
+        view = context.make_array(signature.args[0])(context, builder, args[0])
+        length = builder.extract_value(view.shape, 1)
+        bytes_, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        hint = ir.FunctionType(ir.VoidType(), [bytes_, i32, i32, i32])
+        call = builder.module.declare_intrinsic("llvm.prefetch", [bytes_], hint)
+        place = builder.bitcast(builder.gep(view.data, [builder.mul(args[1], length)]), bytes_)
+        builder.call(call, [place, *(ir.Constant(i32, x) for x in (1, 3, 1))])  # to write, keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen

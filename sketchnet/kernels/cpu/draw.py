@@ -187,7 +187,7 @@ def draw_skips(seed: int, stream: int, rows: np.ndarray, width: int, thresholds:
 def draw_buckets(key, rows: np.ndarray, k: int) -> np.ndarray:
     """Count Sketch's code of each row id: its bucket, or ~bucket where the sign is -1."""
     codes = np.empty(len(rows), _code_dtype(k))
-    over_range(lambda a, b: _buckets(*key, rows, _u64(k), codes, a, b), len(rows), 4 * len(rows))
+    over_range(lambda a, b: _buckets(*key, rows, _u64(k), codes, a, b), len(rows), len(rows))
     return codes
 
 

@@ -1,45 +1,54 @@
 """The learnable layer: forward, backward, and updates that touch only the rows of weights that a batch used.
 
-A batch numbers its distinct columns. Column u has the weights starts[u] to starts[u + 1] of a compact list, each
-leading to the output `targets`; a table of dense rows (the wide path) needs neither list. Sums run in stored order, on
-one thread where rows would share a sum, so results do not depend on the number of threads.
+A batch numbers its distinct columns. Column u has the weights starts[u] to starts[u + 1] of a compact list (the one
+weight u where `starts` is None), each leading to the output `codes`, or ~code where that is negative; dense rows (the
+wide path) need neither list. Sums run in stored order, on one thread where rows would share a sum, so results do not
+depend on the number of threads.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from sketchnet.kernels.cpu.compile import kernel
+from sketchnet.kernels.cpu.compile import inlined, kernel, prefetch
 from sketchnet.kernels.cpu.draw import hash64
 from sketchnet.kernels.cpu.threads import over_range, over_rows
 
 _u64 = np.uint64
+_AHEAD = 32  # rows that are asked for before they are needed
 _SPREAD = _u64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: multiplies ids apart
+
+
+@inlined
+def _slot(column, mask):
+    slot = _u64(column) * _SPREAD
+    return (slot ^ (slot >> _u64(32))) & mask
 
 
 @kernel
 def _number(indices, table, columns, local):
-    """Fill `columns` and `local`; `table`, of a power of two, is -1 everywhere. Returns how many columns there are."""
+    """Fill `columns` and `local`; `table`, of a power of two rows (~id, number), is zero. Returns how many columns."""
     mask, n = _u64(len(table) - 1), 0
     for t in range(len(indices)):
-        column = np.int64(indices[t])
-        slot = _u64(column) * _SPREAD
-        slot = (slot ^ (slot >> _u64(32))) & mask
-        while table[slot] >= 0 and columns[table[slot]] != column:
+        if t + _AHEAD < len(indices):
+            prefetch(table, np.int64(_slot(indices[t + _AHEAD], mask)))
+        key, slot = ~np.int64(indices[t]), _slot(indices[t], mask)
+        while table[slot, 0] != 0 and table[slot, 0] != key:
             slot = (slot + _u64(1)) & mask
-        if table[slot] < 0:
-            table[slot] = n
-            columns[n] = column
+        if table[slot, 0] == 0:
+            table[slot, 0], table[slot, 1] = key, n
+            columns[n] = ~key
             n += 1
-        local[t] = table[slot]
+        local[t] = table[slot, 1]
     return n
 
 
 def number_columns(indices):
     """(columns, local): the distinct column ids as they first occur, and each entry's position among them."""
     n = len(indices)
-    columns, local = np.empty(n, np.int64), np.empty(n, np.int32 if n < 2**31 else np.int64)
-    table = np.full(1 << max(4, (2 * n - 1).bit_length()), -1, local.dtype)
+    number = np.int32 if n < 2**31 else np.int64
+    columns, local = np.empty(n, np.int64), np.empty(n, number)
+    table = np.zeros((4 << (n - 1).bit_length(), 2), np.promote_types(indices.dtype, number))
     return columns[: _number(indices, table, columns, local)], local
 
 
@@ -79,56 +88,71 @@ def dropout_mask(n: int, rate: float, key):
     return out
 
 
+@inlined
+def _output(code):
+    return code ^ (code >> 31)  # ~code where it is negative
+
+
 @kernel
-def _scatter(indptr, local, values, starts, targets, weights, bias, out, start, stop):
+def _scatter(indptr, local, values, starts, codes, weights, bias, out, start, stop):
     number = out.dtype.type
     for r in range(start, stop):
         row = out[r]
         for j in range(out.shape[1]):
             row[j] = bias[j]
         for t in range(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]):
-            value = number(values[t])
-            for s in range(starts[local[t]], starts[local[t] + 1]):
-                row[targets[s]] += value * weights[s]
+            u, value = local[t], number(values[t])
+            if starts is None:
+                row[_output(codes[u])] += value * number(weights[u])
+            else:
+                for s in range(starts[u], starts[u + 1]):
+                    row[_output(codes[s])] += value * number(weights[s])
 
 
-def scatter_forward(indptr, local, values, starts, targets, weights, bias, out) -> None:
-    """out[r, targets[s]] = bias plus sums of value * weights[s] over the weights s of each entry's column."""
-    over_rows(lambda a, b: _scatter(indptr, local, values, starts, targets, weights, bias, out, a, b), indptr, 4)
+def scatter_forward(indptr, local, values, starts, codes, weights, bias, out) -> None:
+    """out[r, codes[s]] = bias plus sums of value * weights[s] over the weights s of each entry's column."""
+    over_rows(lambda a, b: _scatter(indptr, local, values, starts, codes, weights, bias, out, a, b), indptr)
 
 
 @kernel
-def _scatter_backward(indptr, local, values, starts, targets, gradient, out):
+def _scatter_backward(indptr, local, values, starts, codes, gradient, out):
     for r in range(len(indptr) - 1):
         row = gradient[r]
         for t in range(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]):
-            value = out.dtype.type(values[t])
-            for s in range(starts[local[t]], starts[local[t] + 1]):
-                out[s] += value * row[targets[s]]
+            u, value = local[t], out.dtype.type(values[t])
+            if starts is None:
+                out[u] += value * row[_output(codes[u])]
+            else:
+                for s in range(starts[u], starts[u + 1]):
+                    out[s] += value * row[_output(codes[s])]
 
 
-def scatter_backward(indptr, local, values, starts, targets, gradient):
+def scatter_backward(indptr, local, values, starts, codes, gradient):
     """Gradient of the compact weights."""
-    out = np.zeros(len(targets), gradient.dtype)
-    _scatter_backward(indptr, local, values, starts, targets, gradient, out)
+    out = np.zeros(len(codes), gradient.dtype)
+    _scatter_backward(indptr, local, values, starts, codes, gradient, out)
     return out
 
 
 @kernel
-def _scatter_values(indptr, local, starts, targets, weights, gradient, out, start, stop):
+def _scatter_values(indptr, local, starts, codes, weights, gradient, out, start, stop):
+    number = out.dtype.type
     for r in range(start, stop):
         row = gradient[r]
         for t in range(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]):
-            total = out.dtype.type(0)
-            for s in range(starts[local[t]], starts[local[t] + 1]):
-                total += weights[s] * row[targets[s]]
+            u, total = local[t], number(0)
+            if starts is None:
+                total = number(weights[u]) * row[_output(codes[u])]
+            else:
+                for s in range(starts[u], starts[u + 1]):
+                    total += number(weights[s]) * row[_output(codes[s])]
             out[t] = total
 
 
-def scatter_values(indptr, local, starts, targets, weights, gradient):
+def scatter_values(indptr, local, starts, codes, weights, gradient):
     """Gradient of the entries' values."""
     out = np.empty(len(local), gradient.dtype)
-    over_rows(lambda a, b: _scatter_values(indptr, local, starts, targets, weights, gradient, out, a, b), indptr, 4)
+    over_rows(lambda a, b: _scatter_values(indptr, local, starts, codes, weights, gradient, out, a, b), indptr)
     return out
 
 
@@ -142,7 +166,7 @@ def _wide(indptr, indices, values, table, out, start, stop):
         for t in range(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]):
             value, weights = number(values[t]), table[indices[t]]
             for j in range(out.shape[1]):
-                row[j] += value * weights[j]
+                row[j] += value * number(weights[j])
 
 
 def wide_forward(indptr, indices, values, table, out) -> None:
@@ -174,7 +198,7 @@ def _wide_values(indptr, indices, table, gradient, out, start, stop):
         for t in range(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]):
             total, weights = out.dtype.type(0), table[indices[t]]
             for j in range(gradient.shape[1]):
-                total += weights[j] * row[j]
+                total += out.dtype.type(weights[j]) * row[j]
             out[t] = total
 
 
@@ -185,90 +209,117 @@ def wide_values(indptr, indices, table, gradient):
     return out
 
 
+# A row of a table holds the weights and, behind them, what the optimiser keeps for them: one miss of the cache finds
+# all. Rows lie far apart, so each is asked for some time before it is needed.
+
+
 @kernel
 def _gather(table, rows, out, start, stop):
     for i in range(start, stop):
-        out[i] = table[rows[i]]
+        if i + _AHEAD < stop:
+            prefetch(table, rows[i + _AHEAD])
+        for j in range(out.shape[1]):
+            out[i, j] = table[_u64(rows[i]), j]
 
 
-def gather(table, rows):
-    """table[rows] of a line of numbers, in threads."""
-    out = np.empty(len(rows), table.dtype)
-    over_range(lambda a, b: _gather(table, rows, out, a, b), len(rows), len(rows))
+def gather(table, rows, width: int):
+    """The first `width` numbers of the given rows."""
+    out = np.empty((len(rows), width), table.dtype)
+    over_range(lambda a, b: _gather(table, rows, out, a, b), len(rows), out.size)
     return out
 
 
-# What optimisers keep for a row of weights stands in one row too, so that an update misses the cache twice, not thrice.
+@inlined
+def _wait(table, r, j, width, powers, waited):
+    w, v = np.float64(table[r, j]), np.float64(table[r, width + j])
+    table[r, j] = powers[waited, 0] * w + powers[waited, 1] * v
+    table[r, width + j] = powers[waited, 2] * w + powers[waited, 3] * v
 
 
 @kernel
-def _momentum_wait(weights, state, rows, now, powers, start, stop):
-    width = weights.shape[1]
+def _momentum_read(table, rows, now, powers, out, start, stop):
+    width = out.shape[1]
     for i in range(start, stop):
-        r = rows[i]
-        waited = now - np.int64(state[r, width])
-        if waited > 0:
-            a, b, c, d = powers[waited, 0], powers[waited, 1], powers[waited, 2], powers[waited, 3]
+        if i + _AHEAD < stop:
+            prefetch(table, rows[i + _AHEAD])
+        r = _u64(rows[i])  # unsigned: nobody asks whether it counts from the end
+        waited = now - np.int64(table[r, 2 * width])
+        if width == 1:  # a loop over one weight costs as much as the miss of the cache
+            if waited > 0:
+                _wait(table, r, 0, 1, powers, waited)
+                table[r, 2] = now
+            out[i, 0] = table[r, 0]
+        else:
+            if waited > 0:
+                for j in range(width):
+                    _wait(table, r, j, width, powers, waited)
+                table[r, 2 * width] = now
             for j in range(width):
-                w, v = np.float64(weights[r, j]), np.float64(state[r, j])
-                weights[r, j] = a * w + b * v
-                state[r, j] = c * w + d * v
-            state[r, width] = now
+                out[i, j] = table[r, j]
 
 
-def momentum_wait(weights, state, rows, now: int, powers) -> None:
-    """Bring rows to step `now`: (w, v) times the power of the step's matrix for the steps without a gradient.
-
-    A row of `state` has the velocities and then the step that the row is at.
+def momentum_read(table, rows, now: int, powers):
+    """The weights of rows that are brought to step `now`: (w, v) times the power of the step's matrix for the steps
+    without a gradient. A row has weights, velocities and the step that it is at.
     """
-    work = 2 * weights.shape[1] * len(rows)
-    over_range(lambda a, b: _momentum_wait(weights, state, rows, now, powers, a, b), len(rows), work)
+    out = np.empty((len(rows), table.shape[1] // 2), table.dtype)
+    over_range(lambda a, b: _momentum_read(table, rows, now, powers, out, a, b), len(rows), out.size)
+    return out
+
+
+@inlined
+def _move(table, r, j, width, g, rate, momentum, l2):
+    v = momentum * table[r, width + j] + g + l2 * table[r, j]
+    table[r, width + j] = v
+    table[r, j] -= rate * v
 
 
 @kernel
-def _momentum_step(weights, state, rows, gradient, now, rate, momentum, l2, start, stop):
-    number, width = weights.dtype.type, weights.shape[1]
+def _momentum_step(table, rows, gradient, now, rate, momentum, l2, start, stop):
+    number, width = table.dtype.type, gradient.shape[1]
     rate, momentum, l2 = number(rate), number(momentum), number(l2)
     for i in range(start, stop):
-        r = rows[i]
-        for j in range(width):
-            v = momentum * state[r, j] + gradient[i, j] + l2 * weights[r, j]
-            state[r, j] = v
-            weights[r, j] -= rate * v
-        state[r, width] = now
+        if i + _AHEAD < stop:
+            prefetch(table, rows[i + _AHEAD])
+        r = _u64(rows[i])
+        if width == 1:
+            _move(table, r, 0, 1, gradient[i, 0], rate, momentum, l2)
+        else:
+            for j in range(width):
+                _move(table, r, j, width, gradient[i, j], rate, momentum, l2)
+        table[r, 2 * width] = now
 
 
-def momentum_step(weights, state, rows, gradient, now: int, rate, momentum, l2) -> None:
+def momentum_step(table, rows, gradient, now: int, rate, momentum, l2) -> None:
     """v = momentum * v + gradient + l2 * w; w -= rate * v, for the given rows, which are then at step `now`."""
-    over_range(
-        lambda a, b: _momentum_step(weights, state, rows, gradient, now, rate, momentum, l2, a, b),
-        len(rows),
-        4 * gradient.size,
-    )
+    size = gradient.size
+    over_range(lambda a, b: _momentum_step(table, rows, gradient, now, rate, momentum, l2, a, b), len(rows), size)
 
 
 @kernel
-def _adam_step(weights, state, rows, gradient, rate, beta1, beta2, epsilon, correction, decay, start, stop):
-    number, width = weights.dtype.type, weights.shape[1]
+def _adam_step(table, rows, gradient, rate, beta1, beta2, epsilon, correction, decay, start, stop):
+    number, width = table.dtype.type, gradient.shape[1]
     one, rate, beta1, beta2, epsilon = number(1), number(rate), number(beta1), number(beta2), number(epsilon)
     correction, keep = number(correction), number(1 - decay)
     for i in range(start, stop):
-        r = rows[i]
+        if i + _AHEAD < stop:
+            prefetch(table, rows[i + _AHEAD])
+        r = _u64(rows[i])
         for j in range(width):
             g = gradient[i, j]
-            m = beta1 * state[r, j] + (one - beta1) * g
-            v = beta2 * state[r, width + j] + (one - beta2) * g * g
-            state[r, j], state[r, width + j] = m, v
-            weights[r, j] = keep * weights[r, j] - rate * m / (np.sqrt(v) * correction + epsilon)
+            m = beta1 * table[r, width + j] + (one - beta1) * g
+            v = beta2 * table[r, 2 * width + j] + (one - beta2) * g * g
+            table[r, width + j], table[r, 2 * width + j] = m, v
+            table[r, j] = keep * table[r, j] - rate * m / (np.sqrt(v) * correction + epsilon)
 
 
-def adam_step(weights, state, rows, gradient, rate, beta1, beta2, epsilon, correction, decay) -> None:
+def adam_step(table, rows, gradient, rate, beta1, beta2, epsilon, correction, decay) -> None:
     """Adam for the given rows alone; `correction` is 1 / sqrt(1 - beta2**step), `decay` what the weights lose.
 
-    A row of `state` has the first moments and then the second.
+    A row has weights, first moments and second moments.
     """
     over_range(
-        lambda a, b: _adam_step(weights, state, rows, gradient, rate, beta1, beta2, epsilon, correction, decay, a, b),
+        lambda a, b: _adam_step(table, rows, gradient, rate, beta1, beta2, epsilon, correction, decay, a, b),
         len(rows),
         4 * gradient.size,
     )

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 # A call that is shorter than about a millisecond gains nothing from a second thread.
-_SMALL = 1 << 16
+_SMALL = 1 << 18
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _lock = threading.Lock()
@@ -32,10 +32,10 @@ def n_threads() -> int:
 
 def over_range(kernel: Callable[[int, int], object], n: int, work: int, threads: int | None = None) -> list:
     """Call `kernel(start, stop)` on pieces of range(n), in threads if `work` (steps in all) is worth it."""
-    threads = min(n_threads(), threads or n_threads())
-    pieces = _pieces(n, work, threads)
-    if pieces == 1:
+    if work < _SMALL or n < 2:
         return [kernel(0, n)] if n else []
+    threads = min(n_threads(), threads or n_threads())
+    pieces = _pieces(n, threads)
     return _run(kernel, np.linspace(0, n, pieces + 1).astype(np.int64), threads)
 
 
@@ -45,19 +45,19 @@ def over_rows(
     """The same over the rows of a CSR matrix, in pieces of about equally many non-zeros."""
     n = len(indptr) - 1
     entries = int(indptr[-1]) - int(indptr[0])
-    threads = min(n_threads(), threads or n_threads())
-    pieces = _pieces(n, (entries + n) * work_per_entry, threads)
-    if pieces == 1:
+    if (entries + n) * work_per_entry < _SMALL or n < 2:
         return [kernel(0, n)] if n else []
+    threads = min(n_threads(), threads or n_threads())
+    pieces = _pieces(n, threads)
     targets = int(indptr[0]) + np.linspace(0, entries, pieces + 1)
     edges = np.searchsorted(indptr, targets.astype(indptr.dtype))
     edges[0], edges[-1] = 0, n
     return _run(kernel, edges, threads)
 
 
-def _pieces(n: int, work: int, threads: int) -> int:
+def _pieces(n: int, threads: int) -> int:
     # Four pieces a thread even out rows of unequal cost.
-    return 1 if threads == 1 or work < _SMALL or n < 2 else min(n, 4 * threads)
+    return 1 if threads == 1 else min(n, 4 * threads)
 
 
 def _run(kernel, edges, threads: int) -> list:
@@ -67,7 +67,9 @@ def _run(kernel, edges, threads: int) -> list:
     # Inside the pool a call waiting for the same pool might wait for ever.
     if getattr(_here, "inside", False):
         return [kernel(*span) for span in spans]
-    return list(_pool(threads).map(lambda span: kernel(*span), spans))
+    # The calling thread works too: it is awake, and waking another takes as long as a short kernel.
+    others = [_pool(threads).submit(kernel, *span) for span in spans[1:]]
+    return [kernel(*spans[0]), *(other.result() for other in others)]
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:

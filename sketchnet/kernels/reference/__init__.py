@@ -9,6 +9,7 @@ from sketchnet import random
 
 __all__ = [
     "adam_step",
+    "column_sums",
     "compact_columns",
     "count_sketch",
     "draw_buckets",
@@ -26,8 +27,8 @@ __all__ = [
     "hadamard_dense",
     "hadamard_sparse",
     "max_abs",
+    "momentum_read",
     "momentum_step",
-    "momentum_wait",
     "multiply_panel",
     "multiply_sparse",
     "number_columns",
@@ -171,21 +172,26 @@ def dropout_mask(n, rate, key):
     return np.where(kept, np.float32(1 / (1 - rate)), np.float32(0))
 
 
-def scatter_forward(indptr, local, values, starts, targets, weights, bias, out):
-    """out[r, targets[s]] = bias plus sums of value * weights[s] over the weights s of each entry's column."""
-    product = _csr(indptr, local, values, len(starts) - 1) @ _pattern(starts, targets, weights, out.shape[1])
-    out[:] = bias + product.toarray()
+def scatter_forward(indptr, local, values, starts, codes, weights, bias, out):
+    """out[r, codes[s]] = bias plus sums of value * weights[s] over the weights s of each entry's column.
+
+    A column u has the weights starts[u] to starts[u + 1], or the weight u where `starts` is None. A negative code
+    stands for the output ~code.
+    """
+    pattern = _pattern(starts, codes, weights, out.shape[1])
+    out[:] = bias + (_csr(indptr, local, values, pattern.shape[0]) @ pattern).toarray()
 
 
-def scatter_backward(indptr, local, values, starts, targets, gradient):
+def scatter_backward(indptr, local, values, starts, codes, gradient):
     """Gradient of the compact weights."""
+    starts = np.arange(len(codes) + 1) if starts is None else starts
     sums = _csr(indptr, local, values, len(starts) - 1).T @ gradient.astype(np.float64)
-    return sums[_owners(starts), targets].astype(gradient.dtype)
+    return sums[_owners(starts), np.where(codes < 0, ~codes, codes)].astype(gradient.dtype)
 
 
-def scatter_values(indptr, local, starts, targets, weights, gradient):
+def scatter_values(indptr, local, starts, codes, weights, gradient):
     """Gradient of the entries' values."""
-    sums = gradient.astype(np.float64) @ _pattern(starts, targets, weights, gradient.shape[1]).T
+    sums = gradient.astype(np.float64) @ _pattern(starts, codes, weights, gradient.shape[1]).T
     return sums[_owners(indptr - indptr[0]), local].astype(gradient.dtype)
 
 
@@ -204,38 +210,37 @@ def wide_values(indptr, indices, table, gradient):
     return np.einsum("tj,tj->t", gradient[_owners(indptr - indptr[0])], table[indices])
 
 
-def gather(table, rows):
-    """table[rows] of a line of numbers."""
-    return table[rows]
+def gather(table, rows, width):
+    """The first `width` numbers of the given rows."""
+    return table[rows, :width]
 
 
-def momentum_wait(weights, state, rows, now, powers):
-    """Bring rows to step `now`: (w, v) times the power of the step's matrix for the steps without a gradient.
-
-    A row of `state` has the velocities and then the step that the row is at.
+def momentum_read(table, rows, now, powers):
+    """The weights of rows that are brought to step `now`: (w, v) times the power of the step's matrix for the steps
+    without a gradient. A row has weights, velocities and the step that it is at.
     """
-    a, b, c, d = powers[now - state[rows, -1].astype(np.int64)].T[:, :, None]
-    w, v = weights[rows].astype(np.float64), state[rows, :-1].astype(np.float64)
-    weights[rows], state[rows, :-1], state[rows, -1] = a * w + b * v, c * w + d * v, now
+    a, b, c, d = powers[now - table[rows, -1].astype(np.int64)].T[:, :, None]
+    w, v = np.split(table[rows, :-1].astype(np.float64), 2, axis=1)
+    table[rows] = np.hstack([a * w + b * v, c * w + d * v, np.full((len(rows), 1), now)])
+    return table[rows, : w.shape[1]]
 
 
-def momentum_step(weights, state, rows, gradient, now, rate, momentum, l2):
+def momentum_step(table, rows, gradient, now, rate, momentum, l2):
     """v = momentum * v + gradient + l2 * w; w -= rate * v, for the given rows, which are then at step `now`."""
-    state[rows, :-1] = momentum * state[rows, :-1] + gradient + l2 * weights[rows]
-    weights[rows] -= rate * state[rows, :-1]
-    state[rows, -1] = now
+    w, v = np.split(table[rows, :-1], 2, axis=1)
+    v = momentum * v + gradient + l2 * w
+    table[rows] = np.hstack([w - rate * v, v, np.full((len(rows), 1), now)])
 
 
-def adam_step(weights, state, rows, gradient, rate, beta1, beta2, epsilon, correction, decay):
+def adam_step(table, rows, gradient, rate, beta1, beta2, epsilon, correction, decay):
     """Adam for the given rows alone; `correction` is 1 / sqrt(1 - beta2**step), `decay` what the weights lose.
 
-    A row of `state` has the first moments and then the second.
+    A row has weights, first moments and second moments.
     """
-    first, second = np.split(state[rows], 2, axis=1)
+    w, first, second = np.split(table[rows], 3, axis=1)
     first = beta1 * first + (1 - beta1) * gradient
     second = beta2 * second + (1 - beta2) * gradient**2
-    state[rows] = np.hstack([first, second])
-    weights[rows] = (1 - decay) * weights[rows] - rate * first / (np.sqrt(second) * correction + epsilon)
+    table[rows] = np.hstack([(1 - decay) * w - rate * first / (np.sqrt(second) * correction + epsilon), first, second])
 
 
 def dual_descent(indptr, indices, values, numbers, classes, alpha, norms, weights, bias, softness):
@@ -259,6 +264,12 @@ def dual_descent(indptr, indices, values, numbers, classes, alpha, norms, weight
     return worst
 
 
+def column_sums(rows, about):
+    """(sums of x - about, sums of its squares, largest |x|) of each column, in float64."""
+    off = rows.astype(np.float64) - about
+    return off.sum(axis=0), np.square(off).sum(axis=0), np.abs(rows.astype(np.float64)).max(axis=0, initial=0)
+
+
 def max_abs(indices, values, out):
     """out[c] = the larger of itself and the absolute values in column c."""
     np.maximum.at(out, indices, np.abs(values.astype(np.float64)).astype(out.dtype))
@@ -269,8 +280,10 @@ def _owners(starts):
     return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
 
-def _pattern(starts, targets, weights, k):
-    return sparse.csr_array((weights.astype(np.float64), targets, starts), shape=(len(starts) - 1, k))
+def _pattern(starts, codes, weights, k):
+    starts = np.arange(len(codes) + 1) if starts is None else starts
+    outputs = np.where(codes < 0, ~codes, codes)
+    return sparse.csr_array((weights.astype(np.float64), outputs, starts), shape=(len(starts) - 1, k))
 
 
 def _csr(indptr, indices, values, d):

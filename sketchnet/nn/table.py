@@ -1,0 +1,67 @@
+"""Tables of weights that belong to columns of the data: a row for each, of which a batch touches a few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+import torch
+from torch import nn
+
+from sketchnet.errors import InputError
+from sketchnet.kernels import backend
+
+
+class TableLayer(nn.Module):
+    """A layer with one table, `weight`. Optimisers may lengthen the table's rows to keep their own numbers beside the
+    weights (`rows_of`), and update rows late, so that whoever reads weights asks `read`.
+    """
+
+    weight: nn.Parameter
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.late: Callable[[np.ndarray], np.ndarray] | None = None  # how an optimiser that is late reads rows
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        """The weights of the given rows, each in a row of the result."""
+        if self.late is not None:
+            return self.late(rows)
+        return backend().gather(rows_of(self.weight), rows, prod(self.weight.shape[1:]))
+
+
+def rows_of(weight: torch.Tensor) -> np.ndarray:
+    """The table as an array without copying: weights, and behind them what else its rows hold."""
+    length = max(1, weight.stride(0))
+    return weight.detach().as_strided((len(weight), length), (length, 1)).numpy()
+
+
+def new_table(*shape: int) -> torch.Tensor:
+    """Zeros for the weights of columns. NumPy asks the system for large pages, torch does not: a step that touches
+    scattered columns takes half the time with them.
+    """
+    if is_meta():
+        return torch.empty(shape)
+    return torch.from_numpy(np.zeros(shape, np.float32))
+
+
+def is_meta() -> bool:
+    """Whether modules are being made for their shapes alone."""
+    return torch.empty(0).device.type == "meta"
+
+
+def check_table(d: int, per_column: float) -> None:
+    """A table with weights for every column must be thinkable; the rest is the system's to say."""
+    if d * per_column > 2**34:
+        raise InputError(
+            f"{d:,} columns would need {d * per_column:.3g} weights; ask for a hashed table of a chosen size "
+            "(hashed_columns), such as 2**24"
+        )
+
+
+def sparse_gradient(rows: np.ndarray, values: np.ndarray, shape: torch.Size) -> torch.Tensor:
+    """A gradient that is zero outside the given rows, which are distinct."""
+    return torch.sparse_coo_tensor(
+        torch.from_numpy(rows)[None], torch.from_numpy(values), shape, check_invariants=False, is_coalesced=False
+    )
