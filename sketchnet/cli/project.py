@@ -25,6 +25,7 @@ def project(
     seed: Annotated[int, typer.Option(help="The same seed gives the same projection everywhere.")] = 0,
     memory: Annotated[str, typer.Option(help="What may be used beyond mapped files.")] = "512MiB",
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda; auto takes a GPU where that pays.")] = "auto",
     overwrite: Annotated[bool, typer.Option(help="Replace OUTPUT, or forget an unfinished run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -52,7 +53,7 @@ def project(
     if scheme == "srht_sparse":
         options.setdefault("density", SRHT.thesis_density(X.n_rows, X.n_columns))
     operator = make_scheme(scheme, components, **options).sample(X.n_columns, seed)
-    job = {"dtype": dtype, "memory": memory, "source": checksums, "overwrite": overwrite}
+    job = {"dtype": dtype, "memory": memory, "source": checksums, "overwrite": overwrite, "device": device}
     with progress_bar(f"projecting {input.name}") as progress:
         result = project_to_file(operator, X, output, **job, progress=progress)
     seconds = time.perf_counter() - start

@@ -34,6 +34,9 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         What may be used beyond data and result, such as "2GiB"; None means 512 MiB.
     random_state : int, RandomState instance or None, default=0
         The seed. The same seed gives the same projection on every machine; None draws one.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where rows are projected. "auto" takes a GPU for large sparse float32 data where torch finds one and triton is
+        installed; the result is the same to rounding.
 
     Attributes
     ----------
@@ -60,6 +63,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         sparse_output=False,
         memory=None,
         random_state=0,
+        device="auto",
     ):
         self.scheme = scheme
         self.n_components = n_components
@@ -68,6 +72,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.sparse_output = sparse_output
         self.memory = memory
         self.random_state = random_state
+        self.device = device
 
     def fit(self, X, y=None):
         """Fix the projection for the width of X. Only the shape of X matters."""
@@ -90,7 +95,8 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Project X: an array (n, n_components_), float32 if X is float32."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        return self.operator_.apply(X, sparse_output=self.sparse_output, memory=self.memory)
+        how = {"sparse_output": self.sparse_output, "memory": self.memory, "device": self.device}
+        return self.operator_.apply(X, **how)
 
     def inverse_transform(self, X):
         """The vectors of least norm among those whose projections are closest to the rows of X. Dense, n x d."""

@@ -20,7 +20,9 @@ from sketchnet.data.csr import CsrBatch, as_csr
 from sketchnet.errors import InputError, StorageError
 from sketchnet.kernels import backend
 from sketchnet.memory import parse_memory
+from sketchnet.projection.device_choice import choose_device
 from sketchnet.projection.operator import Operator, output_dtype
+from sketchnet.projection.slicing import Plan, Unit
 from sketchnet.storage import locked, write_json, writing
 
 _RECORD_EVERY = 0.5  # seconds of work that a kill may cost; flushing after every unit would cost more
@@ -36,17 +38,19 @@ def project_to_file(
     source: object = None,
     overwrite: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    device: str | None = None,
 ) -> np.ndarray:
     """Project X into the .npy file `path` and return it mapped; an unfinished run of the same job is continued.
 
     `source` identifies X (checksums, say), so that a run is not continued on other data. `overwrite` replaces an
-    existing result and forgets an unfinished one. `progress(done, total)` is called after each unit.
+    existing result and forgets an unfinished one. `progress(done, total)` is called after each unit. With
+    `device="cuda"` rows pass through a GPU; "auto" takes one if there is one and it pays.
     """
     path, budget, dtype = Path(path), parse_memory(memory), output_dtype(X.values, dtype)
     partial, record = path.with_name(path.name + ".partial"), path.with_name(path.name + ".progress")
     with locked(path):
         X = as_csr(X, operator.d)
-        plan = operator.plan(X, budget)
+        plan, run = _plan(operator, X, dtype, memory, device)
         job = {
             "projection": operator.config(),
             "rows": X.n_rows,
@@ -55,6 +59,7 @@ def project_to_file(
             "dtype": dtype.name,
             "memory": budget,
             "plan": zlib.crc32(repr(plan).encode()),  # units are counted, so they must be the same ones
+            **({} if run == operator.run else {"device": "cuda"}),
         }
         done = _done(partial, record, job, overwrite)
         if path.exists() and not partial.exists() and done:  # all was done but tidying up
@@ -66,7 +71,7 @@ def project_to_file(
         out = _open(partial, shape, dtype) if done else _create(partial, record, shape, dtype, job)
         progress(done, len(plan.units))
         recorded = time.monotonic()
-        for done in operator.run(X, out, plan, backend(), done):  # noqa: B020 (the count moves on)
+        for done in run(X, out, plan, backend(), done):  # noqa: B020 (the count moves on)
             if time.monotonic() - recorded >= _RECORD_EVERY or done == len(plan.units):
                 _flush(out)
                 write_json(record, {"job": job, "done": done})
@@ -76,6 +81,18 @@ def project_to_file(
         os.replace(partial, path)
         record.unlink()
     return np.load(path, mmap_mode="r" if X.n_rows else None)
+
+
+def _plan(operator: Operator, X: CsrBatch, dtype, memory, device: str | None) -> tuple[Plan, Callable]:
+    """The units of work, and what runs them: the operator itself, or the same by way of a GPU."""
+    card = choose_device(device, X, operator.k, dtype)
+    if card is None:
+        return operator.plan(X, parse_memory(memory)), operator.run
+    from sketchnet.projection.on_device import device_slices, run_on_device  # here, because it loads torch
+
+    slices = device_slices(X, operator.k, memory)
+    plan = Plan([Unit(rows, slice(0, operator.k)) for rows in slices], False, parse_memory(memory))
+    return plan, lambda X, out, plan, kernels, done: run_on_device(operator, X, slices, card, out, done)
 
 
 def _done(partial: Path, record: Path, job: dict, overwrite: bool) -> int:

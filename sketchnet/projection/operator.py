@@ -18,6 +18,7 @@ from sketchnet.data.csr import CsrBatch, as_csr, as_dense, check_finite, sparse_
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend as kernel_backend
 from sketchnet.memory import parse_memory
+from sketchnet.projection.device_choice import choose_device
 from sketchnet.projection.slicing import Plan, spans
 
 
@@ -88,19 +89,29 @@ class Operator(ABC):
     # -- projecting
 
     def apply(
-        self, X, *, dtype=None, out=None, sparse_output: bool = False, memory: str | int | None = None, backend="cpu"
+        self,
+        X,
+        *,
+        dtype=None,
+        out=None,
+        sparse_output: bool = False,
+        memory: str | int | None = None,
+        backend="cpu",
+        device: str | None = None,
     ):
         """X @ P for a sparse matrix or a dense array X with d columns.
 
         The result is a dense array, float64 if X is float64 and float32 otherwise unless `dtype` or `out` say so. With
         `sparse_output` the sparse schemes return a scipy CSR array. `memory` bounds what is used beyond X and the
-        result. Repeated ids in a row add up; NaN, infinity and ids outside [0, d) are errors.
+        result. Repeated ids in a row add up; NaN, infinity and ids outside [0, d) are errors. With `device="cuda"` rows
+        pass through a GPU, and `memory` bounds what is used there; "auto" takes one if there is one and it pays.
         """
         kernels, budget = kernel_backend(backend), parse_memory(memory)
         is_sparse = sparse.issparse(X) or isinstance(X, CsrBatch)
         X = as_csr(X, self.d) if is_sparse else as_dense(X, self.d)
         n = X.n_rows if is_sparse else len(X)
         dtype = output_dtype(X.values if is_sparse else X, dtype if out is None else out.dtype)
+        card = choose_device(device, X, self.k, dtype, sparse_output)
         if sparse_output:
             if not self.sparse:
                 raise InputError(f"sparse_output needs a sparse scheme (count_sketch, li), not {self.scheme.name}")
@@ -116,7 +127,11 @@ class Operator(ABC):
             raise InputError(f"out has shape {out.shape}; the result has shape {(n, self.k)}")
         elif not out.flags.writeable:
             raise InputError("out is read-only")
-        if is_sparse:
+        if card is not None:
+            from sketchnet.projection.on_device import project_into  # here, because the processor does not need torch
+
+            project_into(self, X, out, card, memory)
+        elif is_sparse:
             for _ in self.run(X, out, self.plan(X, budget), kernels):
                 pass
         else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -17,6 +19,7 @@ from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples
 
 _ROWS = 256  # projected at a time: still in the cache when their moments are taken
+_PENDING = 8  # pieces whose moments may wait
 
 
 class TrainingRows:
@@ -37,16 +40,20 @@ class TrainingRows:
         moments = Moments(settings.n_components) if settings.normalise in ("standard", "max_abs") else None
         if settings.learn or not (moments or (fits and self._can_cache)):
             return
-        with timed("project", note):
-            rows, done = None, 0
+        with timed("project", note), ThreadPoolExecutor(1) as pool:
+            rows, done, pending = None, 0, deque()
             if fits and self._can_cache:
                 rows = np.empty((self._data.n_rows, settings.n_components), np.float32)
                 self._projected = torch.from_numpy(rows)
             for batch in iterate_batches(self._data, _ROWS, shuffle=False):
                 piece = network.project(batch, None if rows is None else rows[done : done + batch.n_rows])
-                if moments is not None:
-                    moments.update(piece)
+                if moments is not None:  # while the next rows are projected
+                    pending.append(pool.submit(moments.update, piece))
+                if len(pending) > _PENDING:
+                    pending.popleft().result()
                 done += batch.n_rows
+            for update in pending:
+                update.result()
         if moments is not None:
             network.set_moments(moments)
 
