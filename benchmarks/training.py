@@ -202,13 +202,13 @@ def training_memory(quick: bool):
 
 
 def make_training(folder):
-    """What `sketchnet train SHARDS --epochs 1 --hidden 64 --out MODEL` does."""
+    """What `sketchnet train SHARDS --epochs 1 --hidden 64 --batch-size 2048 --out MODEL` does."""
 
     def work(data: str = "shards"):
         shards = open_shards(Path(folder) / data)
         task = Task.of_labels(shards.labels)
         examples, valid = hold_back(Examples(shards, task.encode(shards.labels)), 0.1, 0)
-        settings = {"hidden": (64,), "epochs": 1}
+        settings = {"hidden": (64,), "epochs": 1, "batch_size": 2048}
         model = build_model(task, examples.data.n_rows, shards.n_columns, settings, 0)
         train(model, examples, valid, folder=Path(folder) / f"{data}-model")
 

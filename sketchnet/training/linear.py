@@ -16,11 +16,13 @@ import torch
 from sketchnet.data.batches import iterate_numbered
 from sketchnet.kernels import backend
 from sketchnet.nn import SketchNetwork
-from sketchnet.training.examples import Examples
+from sketchnet.training.examples import Examples, hold_back
 from sketchnet.training.model import Model
 
 _STRENGTHS = (1.0, 3.0, 10.0, 30.0)  # C times the mean squared norm of a row
-_PASSES, _TOLERANCE = 20, 0.1
+_TRIAL_ROWS = 1 << 17  # that strengths are tried on
+_PASSES, _FEWEST_PASSES, _ALL_PASSES = 20, 4, 20_000_000  # over the rows; the last counts rows
+_TOLERANCE = 0.1
 _ANGLES = np.linspace(0, np.pi / 2, 13)
 _SCALES = np.geomspace(0.05, 20, 25)
 _ROWS = 8192  # solved at a time, in an order that mixes
@@ -29,18 +31,24 @@ _ROWS = 8192  # solved at a time, in an order that mixes
 def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
     """Put as much of the linear model into the network as the validation rows ask for; returns what was done."""
     begun, network, task = time.perf_counter(), model.network, model.task
-    classes = _numbers(examples), _numbers(valid)
-    solver, best = _Solver(network, [examples.data, valid.data], classes), None
+    n, classes = examples.data.n_rows, _numbers(valid)
+    some, _ = hold_back(examples, max(0.0, 1 - _TRIAL_ROWS / n), model.training.seed)
+    solver, best = _Solver(network, some, valid), None
     for strength in _STRENGTHS:
         solver.solve(strength, n_parts=1)
         margins = solver.margins(valid.data)
-        errors = _wrong(margins, classes[1]).sum()
+        errors = _wrong(margins, classes).sum()
         if best is None or errors < best[0]:
             best = (errors, strength, margins, solver.state())
-    _, strength, margins, state = best
-    outputs = model.outputs(valid.data)
-    share, scale, errors = _weigh(outputs / _size(outputs), margins / _size(margins), classes[1], task.kind)
+    linear_errors, strength, margins, state = best
     solver.restore(state)
+    if some.data.n_rows < n:
+        solver = _Solver(network, examples, valid)
+        solver.solve(strength, n_parts=1)
+        margins = solver.margins(valid.data)
+        linear_errors = _wrong(margins, classes).sum()
+    outputs = model.outputs(valid.data)
+    share, scale, errors = _weigh(outputs / _size(outputs), margins / _size(margins), classes, task.kind)
     if share > 0:
         solver.solve(strength, n_parts=2)
     ours, theirs = scale * np.cos(share) / _size(outputs), scale * np.sin(share) / _size(margins)
@@ -55,17 +63,20 @@ def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
     return {
         "strength": strength,
         "share": round(float(np.sin(share) / (np.sin(share) + np.cos(share))), 3),
-        "linear_valid_error": float(best[0]) / valid.data.n_rows,
+        "linear_valid_error": float(linear_errors) / valid.data.n_rows,
         "valid_error": errors / valid.data.n_rows,  # before the validation rows were learnt too
         "seconds": round(time.perf_counter() - begun, 3),
     }
 
 
 class _Solver:
-    """Dual coordinate descent over data sets that lie one after the other; a second `solve` goes on from the first."""
+    """Dual coordinate descent over the training rows, or these and then the validation rows; a second `solve` goes on
+    from the first.
+    """
 
-    def __init__(self, network: SketchNetwork, data: list, classes):
-        self._network, self._data, self._classes = network, data, np.concatenate(classes)
+    def __init__(self, network: SketchNetwork, examples: Examples, valid: Examples):
+        self._network, self._data = network, [examples.data, valid.data]
+        self._classes = np.concatenate([_numbers(examples), _numbers(valid)])
         n, n_outputs = len(self._classes), network.config.n_outputs
         self._alpha, self._norms = np.zeros((n, n_outputs), np.float32), np.empty(n, np.float32)
         self.weights = np.zeros((network.config.width, n_outputs), np.float32)
@@ -90,9 +101,9 @@ class _Solver:
             first += data.n_rows
 
     def solve(self, strength: float, n_parts: int) -> None:
-        """On the first data set, or on both."""
         softness = float(self._norms.mean()) / (2 * strength)
-        for number in range(_PASSES):
+        # Many rows need few passes: each has taught the others much by then.
+        for number in range(min(_PASSES, max(_FEWEST_PASSES, _ALL_PASSES // len(self._norms)))):
             worst = 0.0
             for numbers, batch in self._batches(number, n_parts):
                 arrays = (self._classes, self._alpha, self._norms, self.weights, self.bias)
