@@ -25,7 +25,11 @@ from sketchnet import SketchClassifier, random
 from sketchnet.data import NgramHasher, load_dataset
 
 FIXED = {"learn_projection": False, "wide": False, "hidden": (1000, 1000), "dropout": 0.5}
-MNIST = {"n_components": 400, "wide": False, "hidden": (1000, 1000), "epochs": 60, "patience": None}
+# Chosen by the validation error with a sixth of the training rows held back; then all of them are learnt.
+MNIST = {
+    "n_components": 400, "wide": False, "hidden": (1000, 1000), "epochs": 60, "patience": None,
+    "validation_fraction": 0.0, "feature_dropout": 0.2, "dropout": 0.4, "l2": 0.1, "learning_rate": 2e-3,
+}  # fmt: skip
 
 
 def main() -> None:
@@ -156,8 +160,7 @@ def mnist_srht(device: str) -> dict:
 
 def mnist_learnable(device: str) -> dict:
     train, test = digits()
-    settings = {**MNIST, "feature_dropout": 0.2, "dropout": 0.4, "sparse_learning_rate": 0.01}
-    return alone(train, test, device, wanted=1.35, published="1.22", **settings, l2=0.1, learning_rate=2e-3)
+    return alone(train, test, device, wanted=1.35, published="1.22", **MNIST, sparse_learning_rate=0.01)
 
 
 def alone(train, test, device: str, wanted: float, published: str | None = None, **settings) -> dict:
@@ -166,8 +169,7 @@ def alone(train, test, device: str, wanted: float, published: str | None = None,
     found = {"error %": round(100 * (1 - model.score(*test)), 3), "wanted %": wanted}
     if published:
         found["published %"] = published
-    valid = min(record["valid_error"] for record in model.history_ if "epoch" in record)
-    return {**found, "validation %": round(100 * valid, 3), "seconds": round(time.perf_counter() - started)}
+    return {**found, "seconds": round(time.perf_counter() - started)}
 
 
 def digits():

@@ -13,6 +13,10 @@ from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 
 
+if not torch.sparse.check_sparse_tensor_invariants.is_enabled():
+    torch.sparse.check_sparse_tensor_invariants.disable()  # as it is; but unless it is said, some versions of torch warn
+
+
 class TableLayer(nn.Module):
     """A layer with one table, `weight`. Optimisers may lengthen the table's rows to keep their own numbers beside the
     weights (`rows_of`), and update rows late, so that whoever reads weights asks `read`.
@@ -62,6 +66,4 @@ def check_table(d: int, per_column: float) -> None:
 
 def sparse_gradient(rows: np.ndarray, values: np.ndarray, shape: torch.Size) -> torch.Tensor:
     """A gradient that is zero outside the given rows, which are distinct."""
-    return torch.sparse_coo_tensor(
-        torch.from_numpy(rows)[None], torch.from_numpy(values), shape, check_invariants=False, is_coalesced=False
-    )
+    return torch.sparse_coo_tensor(torch.from_numpy(rows)[None], torch.from_numpy(values), shape)
