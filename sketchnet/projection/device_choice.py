@@ -1,0 +1,37 @@
+"""Whether to project on the processor or on a GPU. Apart from `on_device`, because asking must not load torch."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError
+from sketchnet.kernels.registry import gpu_missing
+
+WIDEST = 2**31 - 2**16  # columns of a result on a GPU: kernels number them by 32 bits, and round up
+_WORTHWHILE = 2**28  # products and numbers to write from which on "auto" takes a GPU: getting it to work takes seconds
+
+
+def choose_device(device: str | None, X, k: int, dtype, sparse_output: bool = False) -> str | None:
+    """The CUDA device to project X on, None for the processor; an error if one is asked for and not possible.
+
+    "auto" takes a GPU for sparse X with dense float32 results, if there is enough to do.
+    """
+    if device is None:
+        return None
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", str(device)):
+        raise InputError(f"device {device!r} is not possible; it is auto, cpu or cuda")
+    suits = np.dtype(dtype) == np.float32 and not sparse_output and k <= WIDEST
+    if device == "auto":
+        suits = suits and isinstance(X, CsrBatch) and (X.n_rows + len(X.indices)) * k >= _WORTHWHILE
+        return "cuda" if suits and gpu_missing() is None else None
+    if device == "cpu":
+        return None
+    if not suits:
+        raise InputError(f"device {device!r} gives dense float32 results of up to {WIDEST} columns; use the cpu")
+    missing = gpu_missing()
+    if missing:
+        raise InputError(f"device {device!r} is not possible here: {missing}")
+    return device

@@ -1,0 +1,91 @@
+"""Where a projection runs: what can be said about it on any machine."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sketchnet import RandomProjection
+from sketchnet.data import CsrBatch
+from sketchnet.errors import InputError
+from sketchnet.kernels import backend
+from sketchnet.projection import CountSketch
+from sketchnet.projection.device_choice import choose_device
+from sketchnet.projection.on_disk import project_to_file
+
+WITHOUT = "torch finds no CUDA device"
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    for place in ("kernels.registry", "projection.device_choice"):
+        monkeypatch.setattr(f"sketchnet.{place}.gpu_missing", lambda: WITHOUT)
+    monkeypatch.setattr("sketchnet.projection.device_choice._WORTHWHILE", 1)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.setattr("sketchnet.projection.device_choice.gpu_missing", lambda: None)
+
+
+def rows(n=20):
+    return sparse.random_array((n, 1000), density=0.1, format="csr", rng=np.random.default_rng(0), dtype=np.float32)
+
+
+def batch(X):
+    return CsrBatch(X.indptr, X.indices, X.data, X.shape[1])
+
+
+def test_cuda_where_there_is_none(no_gpu, tmp_path):
+    operator = CountSketch(10).sample(1000, 0)
+    for work in (
+        lambda: operator.apply(rows(), device="cuda"),
+        lambda: RandomProjection(n_components=10, device="cuda").fit_transform(rows()),
+        lambda: project_to_file(operator, batch(rows()), tmp_path / "y.npy", device="cuda"),
+    ):
+        with pytest.raises(InputError, match=f"device 'cuda' is not possible here: {WITHOUT}"):
+            work()
+    assert not (tmp_path / "y.npy").exists()
+    with pytest.raises(InputError, match=f"kernel backend 'gpu' is not possible here: {WITHOUT}"):
+        backend("gpu")
+
+
+def test_auto_falls_back(no_gpu, tmp_path):
+    operator = CountSketch(10).sample(1000, 0)
+    here = operator.apply(rows())
+    assert np.array_equal(operator.apply(rows(), device="auto"), here)
+    assert np.array_equal(RandomProjection(n_components=10).fit_transform(rows()), here)
+    assert np.array_equal(project_to_file(operator, batch(rows()), tmp_path / "y.npy", device="auto"), here)
+
+
+def test_auto_takes_the_card_where_it_pays(gpu):
+    much = CsrBatch(np.zeros(2**19, np.int64), np.empty(0, np.int64), np.empty(0, np.float32), 1000)
+    assert choose_device("auto", much, 1000, np.float32) == "cuda"
+    assert choose_device("auto", much, 100, np.float32) is None  # little to do
+    assert choose_device("auto", much, 1000, np.float64) is None
+    assert choose_device("auto", much, 1000, np.float32, sparse_output=True) is None
+    assert choose_device("auto", np.zeros((2**19, 1)), 1000, np.float32) is None  # dense
+    assert choose_device("cpu", much, 1000, np.float32) is choose_device(None, much, 1000, np.float32) is None
+    assert choose_device("cuda:1", batch(rows()), 10, np.float32) == "cuda:1"
+
+
+def test_what_no_card_can_do(gpu):
+    for how in ({"dtype": np.float64}, {"sparse_output": True}):
+        with pytest.raises(InputError, match="device 'cuda' gives dense float32 results"):
+            CountSketch(10).sample(1000, 0).apply(rows(), device="cuda", **how)
+    for device in ("gpu", "cuda:x", 0):
+        with pytest.raises(InputError, match="it is auto, cpu or cuda"):
+            CountSketch(10).sample(1000, 0).apply(rows(), device=device)
+
+
+def test_asking_does_not_load_torch_without_need():
+    code = """
+import sys
+from scipy.sparse import csr_array
+from sketchnet import RandomProjection
+RandomProjection(n_components=3).fit_transform(csr_array([[1.0, 2.0]]))
+sys.exit("torch" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
