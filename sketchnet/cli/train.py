@@ -37,7 +37,7 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Passes over the rows.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Rows a step.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Stop after the first epoch that ends later.")] = None,
-    device: Annotated[str, typer.Option(help="Of the dense layers: auto, cpu or cuda.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda; auto takes a GPU for many rows.")] = "auto",
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
     memory: Annotated[str, typer.Option(help="For reading files, and to keep a fixed projection.")] = "1GiB",
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write scalars for TensorBoard.")] = False,
@@ -67,7 +67,7 @@ def train(
     settings = {name: value for name, value in settings.items() if value is not None}
     settings |= dict(map(_setting, setting or []))
     make_configs(Task("binary", (0, 1)), 1, 1, settings, seed)  # what is wrong with them should not wait for the data
-    where = choose_device(device)
+    choose_device(device, 0)  # nor what is wrong with it
     with _scratch(out) as work:
         data = open_data(input, work / "train", options, memory, seed, {})
         known = data.descriptions[0]
@@ -84,7 +84,7 @@ def train(
             examples, chosen_by = hold_back(examples, 0.1, seed)
         model = build_model(task, examples.data.n_rows, data.n_columns, settings, seed)
         model.data = {key: value for key, value in known.items() if key != "state"}
-        model.network.to(where)
+        model.network.to(choose_device(device, examples.data.n_rows))
         if not as_json:
             print(describe(model, examples.data.n_rows))
         with progress_steps(f"training {out.name}") as tick, _scalars(out, tensorboard) as log:

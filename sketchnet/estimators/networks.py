@@ -160,7 +160,7 @@ class _SketchEstimator(BaseEstimator):
         settings = {ours: getattr(self, name) for name, ours in _SETTINGS.items()}
         settings["options"] = dict(self.options or {})
         self.model_ = build_model(task, n_rows, n_columns, settings, seed_of(self.random_state))
-        self.model_.network.to(choose_device(self.device))
+        self.model_.network.to(choose_device(self.device, n_rows))
 
     # -- data
 
@@ -274,8 +274,8 @@ class SketchClassifier(ClassifierMixin, _SketchEstimator):
         Weights of the classes.
     memory : str or int, default="1GiB"
         A fixed projection of the training rows is kept if it fits this, otherwise drawn anew each epoch.
-    device : str, default="auto"
-        Of the dense layers.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where to train: "auto" takes a GPU if there is one and the rows are many.
     verbose : bool, default=False
         Print the settings that were chosen, and each epoch.
     random_state : int, RandomState instance or None, default=0

@@ -12,9 +12,8 @@ from torch import nn
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 
-
 if not torch.sparse.check_sparse_tensor_invariants.is_enabled():
-    torch.sparse.check_sparse_tensor_invariants.disable()  # as it is; but unless it is said, some versions of torch warn
+    torch.sparse.check_sparse_tensor_invariants.disable()  # as they are; but some versions of torch want it said
 
 
 class TableLayer(nn.Module):

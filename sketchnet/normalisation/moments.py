@@ -18,6 +18,13 @@ class Moments:
         self.n = 0
         self.mean, self._squares, self.max_abs = np.zeros(k), np.zeros(k), np.zeros(k)
 
+    @classmethod
+    def of(cls, n: int, mean: np.ndarray, squares: np.ndarray, max_abs: np.ndarray) -> Moments:
+        """Those of n rows, from their mean, squares about it, and largest absolute values."""
+        moments = cls(len(mean))
+        moments.n, moments.mean, moments._squares, moments.max_abs = n, mean, squares, max_abs
+        return moments
+
     def update(self, rows: np.ndarray) -> None:
         n = len(rows)
         if n == 0:

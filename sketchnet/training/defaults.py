@@ -9,11 +9,13 @@ import torch
 
 from sketchnet.checks import check_integer
 from sketchnet.errors import InputError
+from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn import NetworkConfig, SketchNetwork
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.model import Model
 from sketchnet.training.task import Task
 
+_WORTHWHILE = 20_000  # rows from which on a GPU is taken unasked: compiling its kernels takes seconds
 _STEPS = 2000  # about as many as text and clicks take before they overfit, in batches of 16 to 256 rows
 
 
@@ -39,7 +41,7 @@ def make_configs(
     epochs = training.setdefault("epochs", min(60, max(6, -(-_STEPS // steps))))
     training.setdefault("patience", max(5, check_integer("epochs", epochs, 1, 2**31) // 3))
     network.setdefault("normalise", "batch" if learn else "standard")
-    network.setdefault("feature_dropout", 0.3 if learn or network.get("wide", True) else 0.0)
+    network.setdefault("feature_dropout", 0.5 if learn or network.get("wide", True) else 0.0)
     network.setdefault("dropout", 0.5)
     network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw")
     config = NetworkConfig(n_columns=n_columns, n_outputs=task.n_outputs, seed=seed, **network)
@@ -68,10 +70,10 @@ def describe(model: Model, n_rows: int) -> str:
     )
 
 
-def choose_device(name: str) -> torch.device:
-    """ "auto" is the processor: the layers that read sparse rows run there."""
+def choose_device(name: str, n_rows: int) -> torch.device:
+    """ "auto" is a CUDA device, where there is one and rows enough to be worth its start."""
     if name == "auto":
-        return torch.device("cpu")
+        return torch.device("cuda" if n_rows >= _WORTHWHILE and gpu_missing() is None else "cpu")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", str(name)):
         raise InputError(f"device {name!r} is not possible; it is auto, cpu or cuda")
     device = torch.device(name)

@@ -15,21 +15,20 @@ import numpy as np
 import torch
 
 from sketchnet import random
-from sketchnet.data.batches import iterate_batches, iterate_numbered
+from sketchnet.data.batches import iterate_numbered
 from sketchnet.errors import InputError, SketchnetError
 from sketchnet.memory import parse_memory
-from sketchnet.nn import LearnableProjection, SketchNetwork
+from sketchnet.nn import SketchNetwork
 from sketchnet.storage import locked, writing
 from sketchnet.training import checkpoint
+from sketchnet.training.captured import make_steps
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples, hold_back
 from sketchnet.training.linear import blend_linear
 from sketchnet.training.model import Model, load_model
-from sketchnet.training.optimisers import make_optimiser
-from sketchnet.training.rows import TrainingRows
-from sketchnet.training.task import Task
+from sketchnet.training.rows import scale_input
+from sketchnet.training.steps import batch_loss, choose_updates, set_seed
 
-_ROWS = 1024  # rows at a time where nothing is learnt
 _WITH_CLASSES = ("binary", "multiclass")
 _TRIAL_ROWS = 1 << 15  # that rates are tried on
 
@@ -115,46 +114,39 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
         state.history.append(record)
         report(record)
 
-    source = TrainingRows(network, examples, config, parse_memory(memory), note)
     kept = None  # the best network, where no folder keeps it
     if resuming:
         tensors, state = _read(folder)
-    else:
+    aside = (lambda record: None) if resuming else note  # what was noted when it was first done
+    scale_input(network, examples.data, aside)
+    if not resuming:
         note(_choose_rates(model, examples, valid, memory, asked_to_stop))
-    optimiser = make_optimiser(network, replace(config, **_rates(state.history)))
-    if resuming:
-        _load(tensors, network, optimiser)
-        begun -= state.seconds
-    total = config.epochs * source.n_batches
-    with torch.random.fork_rng(devices=_cuda(network)), closing(optimiser):
+    rates = replace(config, **_rates(state.history))
+    steps = make_steps(network, task, examples, rates, parse_memory(memory), aside)
+    with torch.random.fork_rng(devices=_cuda(network)), closing(steps):
+        if resuming:
+            _load(tensors, network, steps)
+            begun -= state.seconds
+        total = config.epochs * steps.n_batches
         while state.epoch < config.epochs:
-            network.train()
-            for rows, batch in source.batches(state.epoch, state.step):
-                step = state.epoch * source.n_batches + state.step
-                optimiser.schedule(state.epoch, step / total)
-                _set_seed(network, config.seed, step)
-                _choose_updates(network, config.seed, step)
-                outputs = source.outputs(batch, step)
-                loss, weight = _loss(task, outputs, examples, rows)
-                value = float(loss.detach())
-                if not np.isfinite(value):
+            for loss, weight in steps.epoch(state.epoch, state.step):
+                if not np.isfinite(loss):
                     place = f"epoch {state.epoch + 1}, step {state.step + 1}"
-                    raise TrainingError(f"the loss is {value} in {place}: {_advice(config, folder)}")
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
-                state.loss, state.weight = state.loss + value * weight, state.weight + weight
+                    raise TrainingError(f"the loss is {loss / weight} in {place}: {_advice(config, folder)}")
+                state.loss, state.weight = state.loss + loss, state.weight + weight
                 state.step, state.seconds = state.step + 1, time.perf_counter() - begun
-                tick(step + 1, total, f"epoch {state.epoch + 1}, loss {state.loss / max(state.weight, 1e-300):.4f}")
+                done, mean = state.epoch * steps.n_batches + state.step, state.loss / max(state.weight, 1e-300)
+                tick(done, total, f"epoch {state.epoch + 1}, loss {mean:.4f}")
                 if asked_to_stop():
+                    loss, weight = steps.pending()
+                    state.loss, state.weight = state.loss + loss, state.weight + weight
                     if folder is not None:
-                        _save(folder, network, optimiser, state)
+                        _save(folder, network, steps, state)
                     raise Interrupted("stopped as asked; run the same command again to go on")
-            optimiser.settle()
             record = {"epoch": state.epoch + 1, "loss": state.loss / max(state.weight, 1e-300)}
             reached = (0.0, -state.epoch)  # without validation rows, the last epoch is the best
             if valid is not None:
-                reached = evaluate(network, task, valid)
+                reached = steps.evaluate(valid)
                 record |= {"valid_error": reached[0], "valid_loss": reached[1]}
             if not (all(map(np.isfinite, reached)) and _is_finite(network)):
                 raise TrainingError(f"epoch {state.epoch + 1} left weights too large: {_advice(config, folder)}")
@@ -172,7 +164,7 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
             if enough or (config.seconds is not None and state.seconds > config.seconds):
                 break
             if folder is not None:
-                _save(folder, network, optimiser, state)
+                _save(folder, network, steps, state)
     if state.best_epoch < 0:
         raise TrainingError(f"no epoch gave a finite error: {_advice(config, folder)}")
     blended = None
@@ -217,7 +209,7 @@ def _choose_rates(model: Model, examples: Examples, valid: Examples | None, memo
     row_sum = max(float(np.abs(sample.values).sum()) / max(1, sample.n_rows), 1e-12)
     rates = {
         name: {"sparse_rate": sparse, "wide_rate": wide / row_sum}
-        for name, (sparse, wide) in {"bold": (0.03, 6.0), "even": (0.01, 1.0), "timid": (0.001, 0.1)}.items()
+        for name, (sparse, wide) in {"bold": (0.1, 3.0), "even": (0.01, 1.0), "timid": (0.001, 0.1)}.items()
     }
     given_rates = {name: value for name in ("sparse_rate", "wide_rate") if (value := getattr(given, name)) is not None}
     begun, tried, chosen = time.perf_counter(), {}, rates["even"]
@@ -257,10 +249,10 @@ def train_once(model: Model, examples: Examples, optimiser) -> None:
         for rows, batch in iterate_numbered(examples.data, config.batch_size, seed=config.seed, epoch=optimiser.steps):
             step = optimiser.steps
             optimiser.schedule(0, None)
-            _set_seed(network, config.seed, step)
-            _choose_updates(network, config.seed, step)
+            set_seed(network, config.seed, step)
+            choose_updates(network, config.seed, step)
             key = random.hash_key(config.seed, random.STREAM_FEATURE_DROPOUT, step)
-            loss, _ = _loss(task, network(network.read(batch, key)), examples, rows)
+            loss, _ = batch_loss(task, network(network.read(batch, key)), examples, rows)
             if not np.isfinite(float(loss.detach())):
                 raise TrainingError(f"the loss is {float(loss.detach())} in step {step + 1}: the rates may be too high")
             optimiser.zero_grad()
@@ -271,51 +263,9 @@ def train_once(model: Model, examples: Examples, optimiser) -> None:
     model._double = None
 
 
-def evaluate(network: SketchNetwork, task: Task, examples: Examples) -> tuple[float, float]:
-    """(error, loss) on examples, averaged by their weights."""
-    network.eval()
-    sums, done = np.zeros(3), 0
-    with torch.no_grad():
-        for batch in iterate_batches(examples.data, _ROWS, shuffle=False):
-            rows = np.arange(done, done + batch.n_rows)
-            outputs = network(batch).cpu()
-            targets = task.batch(examples.targets, rows)
-            weights = np.ones(len(rows)) if examples.weights is None else examples.weights[rows]
-            sums[0] += task.mistakes(outputs, targets).double().numpy() @ weights
-            sums[1] += task.losses(outputs, targets).double().numpy() @ weights
-            sums[2] += weights.sum()
-            done += batch.n_rows
-    return float(sums[0] / sums[2]), float(sums[1] / sums[2])
-
-
-def _loss(task: Task, outputs: torch.Tensor, examples: Examples, rows: np.ndarray) -> tuple[torch.Tensor, float]:
-    """(mean loss, sum of weights) of a batch; weights count relative to their mean over all examples."""
-    losses = task.losses(outputs, task.batch(examples.targets, rows).to(outputs.device))
-    if examples.weights is None:
-        return losses.mean(), float(len(rows))
-    weights = torch.from_numpy(examples.weights[rows].astype(np.float32)).to(outputs.device)
-    return (losses * weights).mean() / examples.mean_weight, float(len(rows))
-
-
-def _choose_updates(network: SketchNetwork, seed: int, step: int) -> None:
-    """Let the batch update the projection with probability `eta`."""
-    layer = network.projection
-    if isinstance(layer, LearnableProjection) and layer.eta < 1:
-        word = random.words(seed, random.STREAM_ETA, step, 0)[0, 0]
-        layer.requires_grad_(bool(word < layer.eta * 2.0**32))
-
-
-def _set_seed(network: SketchNetwork, seed: int, step: int) -> None:
-    """Of torch's generator, anew in each step, so that a run can go on in any of them."""
-    word = int(random.words(seed, random.STREAM_STEP, step, 0).view(np.uint64)[0, 0] >> np.uint64(1))
-    torch.default_generator.manual_seed(word)  # torch.manual_seed takes milliseconds where there is no CUDA
-    if network.device.type == "cuda":
-        torch.cuda.manual_seed(word)
-
-
-def _save(folder: Path, network: SketchNetwork, optimiser, state: Progress) -> None:
+def _save(folder: Path, network: SketchNetwork, steps, state: Progress) -> None:
     tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
-    tensors |= {f"optimiser.{name}": tensor for name, tensor in optimiser.state().items()}
+    tensors |= {f"optimiser.{name}": tensor for name, tensor in steps.state().items()}
     checkpoint.write_tensors(folder / checkpoint.CHECKPOINT, tensors, asdict(state))
     checkpoint.write_history(folder, state.history)
 
@@ -325,13 +275,13 @@ def _read(folder: Path) -> tuple[dict, Progress]:
     return tensors, Progress(**{**notes, "best": tuple(notes["best"])})
 
 
-def _load(tensors: dict, network: SketchNetwork, optimiser) -> None:
+def _load(tensors: dict, network: SketchNetwork, steps) -> None:
     parts: dict[str, dict] = {"network": {}, "optimiser": {}}
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")
         parts[part][rest] = tensor
     network.load_state_dict(parts["network"])
-    optimiser.load_state(parts["optimiser"])
+    steps.load_state(parts["optimiser"])
 
 
 @contextmanager

@@ -122,11 +122,14 @@ class LazyAdam(Optimiser):
     def _kept(width):
         return 2 * width
 
+    @staticmethod
+    def factor(fraction: float) -> float:
+        """Of the rates, after a fraction of training."""
+        rising, falling = fraction / _WARM_UP, (1 + cos(pi * (fraction - _WARM_UP) / (1 - _WARM_UP))) / 2
+        return rising if fraction < _WARM_UP else falling
+
     def schedule(self, epoch, fraction):
-        factor = 1.0
-        if fraction is not None:
-            rising, falling = fraction / _WARM_UP, (1 + cos(pi * (fraction - _WARM_UP) / (1 - _WARM_UP))) / 2
-            factor = rising if fraction < _WARM_UP else falling
+        factor = 1.0 if fraction is None else self.factor(fraction)
         for group in self._dense.param_groups:
             group["lr"] = self.config.rate * factor
         self._factor = factor
@@ -170,11 +173,15 @@ class MomentumSGD(Optimiser):
         self.settle()
         self._set_rates(epoch)
 
+    @staticmethod
+    def rates(config: TrainingConfig, epoch: int) -> tuple[float, float]:
+        """(rate, momentum) after so many epochs."""
+        low, high = config.momentum
+        return config.rate * config.decay**epoch, low + (high - low) * min(1.0, 2 * epoch / config.epochs)
+
     def _set_rates(self, epoch: int) -> None:
         config, self._epoch = self.config, epoch
-        low, high = config.momentum
-        self._momentum = low + (high - low) * min(1.0, 2 * epoch / config.epochs)
-        self._rate = config.rate * config.decay**epoch
+        self._rate, self._momentum = self.rates(config, epoch)
         for group in self._dense.param_groups:
             group["lr"], group["momentum"] = self._rate, self._momentum
         momentum, l2 = self._momentum, config.l2

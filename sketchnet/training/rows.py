@@ -28,12 +28,6 @@ class TrainingRows:
     def __init__(self, network: SketchNetwork, examples: Examples, config: TrainingConfig, budget: int, note):
         self._network, self._data, self._config = network, examples.data, config
         self.n_batches = sum(1 for _ in epoch_order(self._data, config.batch_size, seed=config.seed))
-        if network.config.scale_input == "max_abs":
-            with timed("scale", note):
-                network.input_scale.zero_()
-                for batch in iterate_batches(self._data, _ROWS, shuffle=False):
-                    network.see_input(batch)
-                network.input_scale[network.input_scale == 0] = 1
         settings = network.config
         self._projected = None
         fits = self._data.n_rows * settings.n_components * 4 <= budget
@@ -79,6 +73,16 @@ class TrainingRows:
         if settings.feature_dropout > 0:
             key = random.hash_key(self._config.seed, random.STREAM_FEATURE_DROPOUT, step)
         return self._network(self._network.read(batch, key))
+
+
+def scale_input(network: SketchNetwork, data, note: Callable[[dict], None]) -> None:
+    """Learn the columns' largest absolute values, if the network divides by them."""
+    if network.config.scale_input == "max_abs":
+        with timed("scale", note):
+            network.input_scale.zero_()
+            for batch in iterate_batches(data, _ROWS, shuffle=False):
+                network.see_input(batch)
+            network.input_scale[network.input_scale == 0] = 1
 
 
 @contextmanager

@@ -20,7 +20,8 @@ from sketchnet.errors import InputError, StorageError
 from sketchnet.kernels.cpu import threads
 from sketchnet.storage import locked
 from sketchnet.training import checkpoint
-from sketchnet.training.loop import Examples, Interrupted, TrainingError, evaluate, train
+from sketchnet.training.loop import Examples, Interrupted, TrainingError, train
+from sketchnet.training.steps import evaluate
 from tests.data.test_shards import write
 from tests.statistics import FAILURE
 from tests.training.test_optimisers import Dense, assert_same_weights

@@ -10,8 +10,8 @@ from torch import nn
 from sketchnet.data import CsrBatch
 from sketchnet.nn import NetworkConfig, SketchNetwork
 from sketchnet.training import TrainingConfig, checkpoint
-from sketchnet.training.loop import _choose_updates
 from sketchnet.training.optimisers import make_optimiser
+from sketchnet.training.steps import choose_updates
 from tests.data.test_shards import batch
 from tests.nn.test_projection_layers import dense, dense_weight, weighted_loss, where
 from tests.statistics import assert_mean, sample_size
@@ -216,7 +216,7 @@ def test_a_step_that_eta_leaves_out_changes_neither_weights_nor_bias_of_the_proj
     seen = set()
     for number in range(20):
         ours.schedule(0, 0.3)
-        _choose_updates(net, 3, number)
+        choose_updates(net, 3, number)
         chosen = net.projection.weight.requires_grad
         seen.add(chosen)
         net.projection(rows(number))  # late rows are brought up to date when they are read
@@ -236,7 +236,7 @@ def updates(eta, n, seed):
     net = network(eta=eta)
     chosen = np.empty(n)
     for number in range(n):
-        _choose_updates(net, seed, number)
+        choose_updates(net, seed, number)
         assert net.projection.weight.requires_grad == net.projection.bias.requires_grad
         chosen[number] = net.projection.weight.requires_grad
     return chosen

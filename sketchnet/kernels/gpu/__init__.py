@@ -6,10 +6,19 @@ them: it says what is missing on a machine that cannot run them.
 """
 
 from sketchnet.kernels.gpu.hadamard import fwht, hadamard_sparse
+from sketchnet.kernels.gpu.learning import (
+    adam_rows,
+    relu_dropout,
+    sketch_backward,
+    sketch_forward,
+    wide_backward,
+    wide_forward,
+)
 from sketchnet.kernels.gpu.moments import moments, normalise
 from sketchnet.kernels.gpu.multiply import count_sketch, multiply_normals, multiply_signs, multiply_skips
 
 __all__ = [
+    "adam_rows",
     "count_sketch",
     "fwht",
     "hadamard_sparse",
@@ -18,4 +27,9 @@ __all__ = [
     "multiply_signs",
     "multiply_skips",
     "normalise",
+    "relu_dropout",
+    "sketch_backward",
+    "sketch_forward",
+    "wide_backward",
+    "wide_forward",
 ]

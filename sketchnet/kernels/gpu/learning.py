@@ -1,0 +1,199 @@
+"""The sparse layers in training, for rows that lie on the card: forward, backward, and Adam for the columns used.
+
+A batch is given by the numbers of its rows in CSR arrays, so that nothing has to be gathered and all shapes are known
+before: steps can be captured. Dropout of features is a hash of the entry's place and the step's key, drawn alike in
+both directions. Sums over rows that share a column are made by atomic additions, whose order is the card's.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from sketchnet.kernels.gpu.draw import bucket_of, hash64
+from sketchnet.kernels.gpu.launch import tile_of
+
+_ENTRIES = 16  # of a row, taken at a time
+
+
+@triton.jit
+def _key(keys):
+    """Multiplier and offset of the step's hash."""
+    return tl.load(keys).to(tl.uint64, bitcast=True), tl.load(keys + 1).to(tl.uint64, bitcast=True)
+
+
+@triton.jit
+def _entries(indices, values, keys, keep_below, grow, t, stop, DROP: tl.constexpr):
+    """(ids, values, which there are) of the entries at t, those dropped with a value of zero."""
+    there = t < stop
+    ids = tl.load(indices + t, mask=there, other=0).to(tl.int64)
+    value = tl.load(values + t, mask=there, other=0.0)
+    if DROP:
+        multiplier, offset = _key(keys)
+        kept = (hash64(t.to(tl.uint64), multiplier, offset) >> 32).to(tl.int64) < keep_below
+        value = tl.where(kept, value * grow, 0.0)
+    return ids, value, there
+
+
+@triton.jit(do_not_specialize=["multiplier", "offset", "k", "keep_below"])
+def _sketch(
+    batch, indptr, indices, values, keys, keep_below: tl.int64, grow, multiplier: tl.uint64, offset: tl.uint64,
+    weight, bias, out, k,
+    DROP: tl.constexpr, ENTRIES: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    b = tl.program_id(0).to(tl.int64)
+    row = tl.load(batch + b)
+    multiplier, offset = multiplier.to(tl.uint64), offset.to(tl.uint64)
+    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    stop = tl.load(indptr + row + 1)
+    sums = tl.load(bias + column, mask=column < k, other=0.0)
+    for first in range(tl.load(indptr + row), stop, ENTRIES):
+        t = first + tl.arange(0, ENTRIES)
+        ids, value, there = _entries(indices, values, keys, keep_below, grow, t, stop, DROP)
+        value *= tl.load(weight + ids, mask=there, other=0.0)
+        bucket = bucket_of(hash64(ids.to(tl.uint64), multiplier, offset), k)
+        sums += tl.sum(tl.where(bucket[:, None] == column[None, :], value[:, None], 0.0), axis=0)
+    tl.store(out + b * k + column, sums, mask=column < k)
+
+
+@triton.jit(do_not_specialize=["multiplier", "offset", "k", "keep_below"])
+def _sketch_backward(
+    batch, indptr, indices, values, keys, keep_below: tl.int64, grow, multiplier: tl.uint64, offset: tl.uint64,
+    gradient, out, k,
+    DROP: tl.constexpr, ENTRIES: tl.constexpr,
+):  # fmt: skip
+    b = tl.program_id(0).to(tl.int64)
+    row = tl.load(batch + b)
+    multiplier, offset = multiplier.to(tl.uint64), offset.to(tl.uint64)
+    stop = tl.load(indptr + row + 1)
+    for first in range(tl.load(indptr + row), stop, ENTRIES):
+        t = first + tl.arange(0, ENTRIES)
+        ids, value, there = _entries(indices, values, keys, keep_below, grow, t, stop, DROP)
+        bucket = bucket_of(hash64(ids.to(tl.uint64), multiplier, offset), k)
+        by_output = tl.load(gradient + b * k + bucket, mask=there, other=0.0)
+        tl.atomic_add(out + ids, value * by_output, mask=there, sem="relaxed")
+
+
+@triton.jit(do_not_specialize=["width", "keep_below"])
+def _wide(
+    batch, indptr, indices, values, keys, keep_below: tl.int64, grow, weight, out, width,
+    DROP: tl.constexpr, ENTRIES: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    b = tl.program_id(0).to(tl.int64)
+    row = tl.load(batch + b)
+    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    stop = tl.load(indptr + row + 1)
+    sums = tl.zeros((TILE,), tl.float32)
+    for first in range(tl.load(indptr + row), stop, ENTRIES):
+        t = first + tl.arange(0, ENTRIES)
+        ids, value, there = _entries(indices, values, keys, keep_below, grow, t, stop, DROP)
+        inside = there[:, None] & (column < width)[None, :]
+        weights = tl.load(weight + ids[:, None] * width + column[None, :], mask=inside, other=0.0)
+        sums += tl.sum(value[:, None] * weights, axis=0)
+    tl.store(out + b * width + column, sums, mask=column < width)
+
+
+@triton.jit(do_not_specialize=["width", "keep_below"])
+def _wide_backward(
+    batch, indptr, indices, values, keys, keep_below: tl.int64, grow, gradient, out, width,
+    DROP: tl.constexpr, ENTRIES: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    b = tl.program_id(0).to(tl.int64)
+    row = tl.load(batch + b)
+    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    by_output = tl.load(gradient + b * width + column, mask=column < width, other=0.0)
+    stop = tl.load(indptr + row + 1)
+    for first in range(tl.load(indptr + row), stop, ENTRIES):
+        t = first + tl.arange(0, ENTRIES)
+        ids, value, there = _entries(indices, values, keys, keep_below, grow, t, stop, DROP)
+        inside = there[:, None] & (column < width)[None, :]
+        to = out + ids[:, None] * width + column[None, :]
+        tl.atomic_add(to, value[:, None] * by_output[None, :], mask=inside, sem="relaxed")
+
+
+@triton.jit(do_not_specialize=["width"])
+def _adam(
+    batch, indptr, indices, gradient, weight, first_moment, second_moment, rates, width, beta1, beta2, epsilon,
+    ENTRIES: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    row = tl.load(batch + tl.program_id(0))
+    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    rate, correction, decay = tl.load(rates), tl.load(rates + 1), tl.load(rates + 2)
+    stop = tl.load(indptr + row + 1)
+    for start in range(tl.load(indptr + row), stop, ENTRIES):
+        t = start + tl.arange(0, ENTRIES)
+        ids = tl.load(indices + t, mask=t < stop, other=0).to(tl.int64)
+        at = ids[:, None] * width + column[None, :]
+        inside = (t < stop)[:, None] & (column < width)[None, :]
+        # Whoever takes the gradient away moves the weight; all others with this column find nothing left.
+        g = tl.atomic_xchg(gradient + at, tl.zeros((ENTRIES, TILE), tl.float32), mask=inside, sem="relaxed")
+        mine = inside & (g != 0.0)
+        m = beta1 * tl.load(first_moment + at, mask=mine, other=0.0) + (1 - beta1) * g
+        v = beta2 * tl.load(second_moment + at, mask=mine, other=0.0) + (1 - beta2) * g * g
+        w = tl.load(weight + at, mask=mine, other=0.0)
+        tl.store(first_moment + at, m, mask=mine)
+        tl.store(second_moment + at, v, mask=mine)
+        tl.store(weight + at, (1 - decay) * w - rate * m / (tl.sqrt(v) * correction + epsilon), mask=mine)
+
+
+@triton.jit(do_not_specialize=["keep_below", "n", "layer"])
+def _relu_dropout(x, keys, layer, keep_below: tl.int64, grow, out, n, TILE: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
+    value = tl.load(x + i, mask=i < n, other=0.0).to(tl.float32)
+    multiplier, offset = _key(keys)
+    h = hash64((i + layer * 2**40).to(tl.uint64), multiplier, offset)
+    value = tl.where((value > 0) & ((h >> 32).to(tl.int64) < keep_below), value * grow, 0.0)
+    tl.store(out + i, value.to(out.dtype.element_ty), mask=i < n)
+
+
+def relu_dropout(x: torch.Tensor, keys: torch.Tensor, layer: int, rate: float) -> torch.Tensor:
+    """max(x, 0), each number dropped with probability `rate`, the others grown by 1 / (1 - rate)."""
+    out = torch.empty_like(x)
+    below = min(int((1 - rate) * 2.0**32), 2**32 - 1)
+    _relu_dropout[(triton.cdiv(x.numel(), 1024),)](x, keys, layer, below, 1 / (1 - rate), out, x.numel(), 1024)
+    return out
+
+
+def _how(keys, rate: float) -> tuple:
+    return keys, min(int((1 - rate) * 2.0**32), 2**32 - 1), 1 / (1 - rate)
+
+
+def sketch_forward(batch, csr, keys, rate: float, key, weight, bias, out) -> None:
+    """out[b] = bias + sums of value * weight of the columns of row batch[b], each at its column's bucket."""
+    k = out.shape[1]
+    tile = tile_of(k, 1024)
+    grid = len(batch), triton.cdiv(k, tile)
+    how = *_how(keys, rate), int(key[0]), int(key[1])
+    _sketch[grid](batch, *csr, *how, weight, bias, out, k, rate > 0, _ENTRIES, tile, num_warps=8)
+
+
+def sketch_backward(batch, csr, keys, rate: float, key, gradient, out) -> None:
+    """Add the gradient of each column's weight to `out`."""
+    how = *_how(keys, rate), int(key[0]), int(key[1]), gradient, out, gradient.shape[1]
+    _sketch_backward[(len(batch),)](batch, *csr, *how, rate > 0, 32, num_warps=1)
+
+
+def wide_forward(batch, csr, keys, rate: float, weight, out) -> None:
+    """out[b] = the product of row batch[b] with the table `weight`."""
+    width, tile = out.shape[1], tile_of(out.shape[1], 64)
+    grid = len(batch), triton.cdiv(width, tile)
+    _wide[grid](batch, *csr, *_how(keys, rate), weight, out, width, rate > 0, 32, tile, num_warps=1)
+
+
+def wide_backward(batch, csr, keys, rate: float, gradient, out) -> None:
+    """Add the gradient of each column's row of weights to `out`."""
+    width, tile = gradient.shape[1], tile_of(gradient.shape[1], 64)
+    grid = len(batch), triton.cdiv(width, tile)
+    _wide_backward[grid](batch, *csr, *_how(keys, rate), gradient, out, width, rate > 0, 32, tile, num_warps=1)
+
+
+def adam_rows(batch, csr, gradient, weight, moments, rates, betas, epsilon: float) -> None:
+    """Adam for the columns of the batch, whose gradients become zero. `rates`: the rate with the first moment's
+    correction, the second's correction, and the share of the weights that decays. Columns without a gradient stay.
+    """
+    width = weight.numel() // max(1, len(weight))
+    tile, (indptr, indices, _) = tile_of(width, 64), csr
+    grid = len(batch), triton.cdiv(width, tile)
+    tables = gradient, weight, *moments, rates
+    _adam[grid](batch, indptr, indices, *tables, width, *betas, epsilon, 32, tile, num_warps=1)

@@ -1,0 +1,110 @@
+"""What an epoch does to a network, step by step. `captured.py` has the same for networks on a CUDA device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+from sketchnet import random
+from sketchnet.data.batches import iterate_batches
+from sketchnet.nn import LearnableProjection, SketchNetwork
+from sketchnet.training.config import TrainingConfig
+from sketchnet.training.examples import Examples
+from sketchnet.training.optimisers import make_optimiser
+from sketchnet.training.rows import TrainingRows
+from sketchnet.training.task import Task
+
+_ROWS = 1024  # evaluated at a time
+
+
+class PlainSteps:
+    """Steps one after the other, on the processor, or with the dense layers on another device."""
+
+    def __init__(self, network: SketchNetwork, task: Task, examples: Examples, config: TrainingConfig, budget, note):
+        self._network, self._task, self._examples, self._config = network, task, examples, config
+        self._source = TrainingRows(network, examples, config, budget, note)
+        self._optimiser = make_optimiser(network, config)
+        self.n_batches = self._source.n_batches
+
+    def epoch(self, epoch: int, skip: int) -> Iterator[tuple[float, float]]:
+        """Do the steps of an epoch from number `skip` on. After each, yields the sum of losses and of weights that have
+        become known. A loss that is not finite changes nothing any more.
+        """
+        config, total = self._config, self._config.epochs * self.n_batches
+        self._network.train()
+        for number, (rows, batch) in enumerate(self._source.batches(epoch, skip), start=skip):
+            step = epoch * self.n_batches + number
+            self._optimiser.schedule(epoch, step / total)
+            set_seed(self._network, config.seed, step)
+            choose_updates(self._network, config.seed, step)
+            loss, weight = batch_loss(self._task, self._source.outputs(batch, step), self._examples, rows)
+            value = float(loss.detach())
+            if np.isfinite(value):
+                self._optimiser.zero_grad()
+                loss.backward()
+                self._optimiser.step()
+            yield value * weight, weight
+        self._optimiser.settle()
+
+    def pending(self) -> tuple[float, float]:
+        """What was not yielded yet of losses and weights."""
+        return 0.0, 0.0
+
+    def evaluate(self, examples: Examples) -> tuple[float, float]:
+        """(error, loss) on examples."""
+        self._network.eval()
+        return evaluate(self._network, self._task, examples)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """All that must be saved, beside the network, to go on as if nothing had happened."""
+        return self._optimiser.state()
+
+    def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        self._optimiser.load_state(tensors)
+
+    def close(self) -> None:
+        """Leave the network to others."""
+        self._optimiser.close()
+
+
+def evaluate(forward: Callable, task: Task, examples: Examples) -> tuple[float, float]:
+    """(error, loss) of what `forward` makes of examples, averaged by their weights."""
+    sums, done = np.zeros(3), 0
+    with torch.no_grad():
+        for batch in iterate_batches(examples.data, _ROWS, shuffle=False):
+            rows = np.arange(done, done + batch.n_rows)
+            outputs = forward(batch).cpu()
+            targets = task.batch(examples.targets, rows)
+            weights = np.ones(len(rows)) if examples.weights is None else examples.weights[rows]
+            sums[0] += task.mistakes(outputs, targets).double().numpy() @ weights
+            sums[1] += task.losses(outputs, targets).double().numpy() @ weights
+            sums[2] += weights.sum()
+            done += batch.n_rows
+    return float(sums[0] / sums[2]), float(sums[1] / sums[2])
+
+
+def batch_loss(task: Task, outputs: torch.Tensor, examples: Examples, rows: np.ndarray) -> tuple[torch.Tensor, float]:
+    """(mean loss, sum of weights) of a batch; weights count relative to their mean over all examples."""
+    losses = task.losses(outputs, task.batch(examples.targets, rows).to(outputs.device))
+    if examples.weights is None:
+        return losses.mean(), float(len(rows))
+    weights = torch.from_numpy(examples.weights[rows].astype(np.float32)).to(outputs.device)
+    return (losses * weights).mean() / examples.mean_weight, float(len(rows))
+
+
+def choose_updates(network: SketchNetwork, seed: int, step: int) -> None:
+    """Let the batch update the projection with probability `eta`."""
+    layer = network.projection
+    if isinstance(layer, LearnableProjection) and layer.eta < 1:
+        word = random.words(seed, random.STREAM_ETA, step, 0)[0, 0]
+        layer.requires_grad_(bool(word < layer.eta * 2.0**32))
+
+
+def set_seed(network: SketchNetwork, seed: int, step: int) -> None:
+    """Of torch's generator, anew in each step, so that a run can go on in any of them."""
+    word = int(random.words(seed, random.STREAM_STEP, step, 0).view(np.uint64)[0, 0] >> np.uint64(1))
+    torch.default_generator.manual_seed(word)  # torch.manual_seed takes milliseconds where there is no CUDA
+    if network.device.type == "cuda":
+        torch.cuda.manual_seed(word)
