@@ -19,7 +19,7 @@ import torch
 from harness import best_time, main, row
 
 from sketchnet.data import CsrBatch, Synthetic, ingest, open_shards
-from sketchnet.data.batches import Part
+from sketchnet.data.sources import SyntheticSource
 from sketchnet.nn import NetworkConfig, SketchNetwork
 from sketchnet.training import Task, TrainingConfig
 from sketchnet.training.captured import CapturedSteps
@@ -116,12 +116,11 @@ def finished(quick: bool):
     n = 125_000 if quick else 1_250_000
     with tempfile.TemporaryDirectory() as folder:
         shards = Path(folder) / "shards"
-        ingest(Synthetic(n, D, 1e-5), shards, n_columns=D)
-        start = time.perf_counter()
-        data = open_shards(shards)
-        task, split = Task("binary", (0, 1)), n // 5 * 4
-        labels = task.encode(data.labels)
-        learnt, test = (Examples(Part(data, p), labels[p]) for p in np.split(np.arange(n), [split]))
+        for part in ("train", "test"):
+            ingest(SyntheticSource(Synthetic(n, D, 1e-5), part), shards / part, n_columns=D)
+        start, task = time.perf_counter(), Task("binary", (0, 1))
+        learnt, test = (open_shards(shards / part) for part in ("train", "test"))
+        learnt, test = (Examples(data, task.encode(data.labels)) for data in (learnt, test))
         learnt, valid = hold_back(learnt, 0.1, 0)
         settings = {"learn": False, "wide": False, "epochs": 10, "batch_size": 1024, "patience": 3}
         model = build_model(task, learnt.data.n_rows, D, settings, 0)

@@ -1,13 +1,15 @@
 """Training steps on a CUDA device. Rows lie on the card, sparse or projected; a step is captured once as a graph and
 replayed, because launching its kernels one by one takes longer than running them.
 
-Matrix products are in bfloat16, weights and sums in float32. All that changes from step to step, row numbers, rates and
-keys of the dropout, is written for a whole epoch at a time into tensors from which the step reads its own part.
+Matrix products are in bfloat16, from copies that the optimiser writes of the weights in float32. All that changes from
+step to step, row numbers, rates and keys of the dropout, is written for a whole epoch at a time into tensors from which
+the step reads its own part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from math import sqrt
 
 import numpy as np
@@ -68,6 +70,8 @@ class CapturedSteps:
         self._network, self._task, self._config, self._device = network, task, config, network.device
         self._data, n = examples.data, examples.data.n_rows
         self._batch = min(config.batch_size, n)
+        self._pool, self._orders = ThreadPoolExecutor(1), {}  # orders of rows are made an epoch ahead
+        self._order_ahead(0)
         self.n_batches, self._steps = -(-n // config.batch_size), 0
         with torch.cuda.device(self._device):
             self._targets = task.batch(examples.targets, np.arange(n)).to(self._device)
@@ -88,7 +92,8 @@ class CapturedSteps:
             else:
                 with timed("project", note):
                     self._project()
-            self._dense = (_Adam if config.optimiser == "adamw" else _Momentum)(network, config, self._tables)
+            kind = _Adam if config.optimiser == "adamw" else _Momentum
+            self._optimiser = kind(network, config, self._tables)
             self._graph = self._capture()
 
     def _bias_to_cuda(self) -> None:
@@ -153,7 +158,7 @@ class CapturedSteps:
         with torch.cuda.graph(graph):
             self._step(self._batch)
         self._network.load_state_dict(before)
-        self._dense.forget()
+        self._optimiser.forget()
         self._sums.zero_()
         return graph
 
@@ -163,16 +168,14 @@ class CapturedSteps:
         first = self._at * self._config.batch_size
         rows = self._order.index_select(0, first + torch.arange(size, device=self._device))
         keys, rates = self._keys.index_select(0, at).view(-1), self._rates.index_select(0, at).view(-1)
-        for parameter in self._network.parameters():
-            parameter.grad = None
-        with torch.autocast("cuda", torch.bfloat16):
-            outputs = self._outputs(rows, self._csr, keys)
+        self._optimiser.zero_grad()
+        outputs = self._outputs(rows, self._csr, keys)
         losses = self._task.losses(outputs.float(), self._targets.index_select(0, rows))
         if self._weights is not None:
             losses = losses * self._weights.index_select(0, rows)
         loss = losses.mean()
         loss.backward()
-        self._dense.step(rates)
+        self._optimiser.step(rates)
         for table in self._tables.values():
             table.step(rows, self._csr, rates)
         self._sums += torch.stack([loss.detach().double() * size, torch.full((), size, device=self._device).double()])
@@ -206,6 +209,8 @@ class CapturedSteps:
             if isinstance(layer, nn.ReLU) and layers and isinstance(layers[0], Dropout):
                 dropout, number = layers.pop(0), number + 1
                 x = _ReluDropout.apply(x, keys, number, dropout.p) if keys is not None else layer(x)
+            elif isinstance(layer, nn.Linear) and keys is not None:
+                x = nn.functional.linear(x.bfloat16(), *self._optimiser.copies(layer))
             else:
                 x = layer(x)
         return x
@@ -230,16 +235,26 @@ class CapturedSteps:
     def _prepare(self, epoch: int, skip: int) -> None:
         """Write the epoch's order, rates and keys."""
         config, first = self._config, epoch * self.n_batches
-        order = np.concatenate(list(epoch_order(self._data, config.batch_size, seed=config.seed, epoch=epoch)))
-        self._order.copy_(torch.from_numpy(order))
+        self._order_ahead(epoch)
+        self._order.copy_(torch.from_numpy(self._orders.pop(epoch).result()))
+        if epoch + 1 < config.epochs:
+            self._order_ahead(epoch + 1)
         words = random.words(config.seed, random.STREAM_FEATURE_DROPOUT, first + np.arange(self.n_batches), 0)
         keys = words.view(np.uint64)
         keys[:, 0] |= np.uint64(1)
         self._keys.copy_(torch.from_numpy(keys.view(np.int64)))
         total = config.epochs * self.n_batches
-        rates = [self._dense.rates(epoch, first + number, total) for number in range(self.n_batches)]
+        rates = [self._optimiser.rates(epoch, first + number, total) for number in range(self.n_batches)]
         self._rates.copy_(torch.tensor(rates))
         self._at.fill_(skip)
+
+    def _order_ahead(self, epoch: int) -> None:
+        def order():
+            return np.concatenate(list(epoch_order(self._data, self._config.batch_size, seed=seed, epoch=epoch)))
+
+        seed = self._config.seed
+        if epoch not in self._orders:
+            self._orders[epoch] = self._pool.submit(order)
 
     def pending(self) -> tuple[float, float]:
         loss, weight = self._sums.tolist()
@@ -261,22 +276,23 @@ class CapturedSteps:
         return self._dense_layers(project_on_device(operator, self._network.columns(batch), device=self._device), None)
 
     def state(self) -> dict[str, torch.Tensor]:
-        tensors = {"steps": torch.tensor(self._steps), **self._dense.state()}
+        tensors = {"steps": torch.tensor(self._steps), **self._optimiser.state(self._steps)}
         return tensors | {f"sparse.{name}": table.all() for name, table in self._tables.items()}
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
         self._steps = int(tensors["steps"])
-        self._dense.load_state(tensors)
+        self._optimiser.load_state(tensors)
         for name, table in self._tables.items():
             table.load(tensors[f"sparse.{name}"])
 
     def close(self) -> None:
         """Bring the weights of columns back to where the others expect them."""
+        self._pool.shutdown()
         for layer in self._layers.values():
             layer.weight.data = new_table(*layer.weight.shape).copy_(layer.weight.detach())
         if self._network.config.learn:
             self._network.projection.bias.data = self._network.projection.bias.data.cpu()
-        self._graph = self._tables = self._dense = self._rows = self._csr = None
+        self._graph = self._tables = self._optimiser = self._rows = self._csr = None
 
 
 # -- sparse layers
@@ -354,95 +370,130 @@ class _ReluDropout(torch.autograd.Function):
     def forward(ctx, x, keys, number, rate):
         out = backend("gpu").relu_dropout(x.contiguous(), keys, number, rate)
         ctx.save_for_backward(out)
-        ctx.grow = 1 / (1 - rate)
+        ctx.rate = rate
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
         (out,) = ctx.saved_tensors
-        return torch.where(out > 0, gradient * ctx.grow, 0), None, None, None
+        return backend("gpu").relu_dropout_backward(out, gradient.contiguous(), ctx.rate), None, None, None
 
 
-# -- optimisers. Rates of a step: the dense layers' two numbers, then three for each table.
+# -- optimisers of the dense layers. Rates of a step: three numbers for these, then three for each table.
 
-_RATES = 8
+_RATES = 9
 
 
-class _Adam:
+class _Dense:
+    """The parameters that do not belong to columns, and copies in bfloat16 of those that products take."""
+
     def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, _Table]):
-        self._config, self._tables, self._network = config, tables, network
+        self._config, self._tables = config, tables
         held = {id(layer.weight) for layer in network.modules() if isinstance(layer, TableLayer)}
-        dense = [p for p in network.parameters() if id(p) not in held]
-        self._rate = torch.zeros((), device=network.device)
-        groups = [
-            {"params": [p for p in dense if p.ndim > 1], "weight_decay": config.l2},
-            {"params": [p for p in dense if p.ndim <= 1], "weight_decay": 0.0},
-        ]
-        how = {"betas": LazyAdam._betas, "eps": LazyAdam._epsilon, "fused": True, "capturable": True}
-        self._dense = torch.optim.AdamW(groups, lr=self._rate, **how)
-        for number, table in enumerate(tables.values()):
-            table.offset = 2 + 3 * number
+        self._parameters = [p for p in network.parameters() if id(p) not in held]
+        self._parameters.sort(key=lambda p: p.ndim <= 1)  # weights, then biases, as `optimisers.Optimiser` has them
+        linear = [p for layer in network.layers if isinstance(layer, nn.Linear) for p in (layer.weight, layer.bias)]
+        self._copies = {p: p.detach().bfloat16().requires_grad_() for p in linear}
 
+    def copies(self, layer: nn.Linear) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._copies[layer.weight], self._copies[layer.bias]
+
+    def zero_grad(self) -> None:
+        for tensor in (*self._parameters, *self._copies.values()):
+            tensor.grad = None
+
+    def _gradients(self) -> Iterator[tuple]:
+        """(parameter, its copy or None, its gradient)."""
+        for p in self._parameters:
+            copy = self._copies.get(p)
+            yield p, copy, (p if copy is None else copy).grad
+
+    def refresh(self) -> None:
+        """Make the copies anew, when the weights were changed from outside."""
+        with torch.no_grad():
+            for p, copy in self._copies.items():
+                copy.copy_(p)
+
+
+class _Adam(_Dense):
+    def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, _Table]):
+        super().__init__(network, config, tables)
+        self._moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in self._parameters]
+        for number, table in enumerate(tables.values(), start=1):
+            table.offset = 3 * number
+
+    @torch.no_grad()
     def step(self, rates: torch.Tensor) -> None:
-        self._rate.copy_(rates[0])
-        self._dense.step()
+        for (p, copy, gradient), moments in zip(self._gradients(), self._moments):
+            how = moments, rates, LazyAdam._betas, LazyAdam._epsilon, p.ndim > 1
+            backend("gpu").adam_all(p, copy, gradient.contiguous(), *how)
 
     def rates(self, epoch: int, step: int, total: int) -> list[float]:
-        factor = LazyAdam.factor(step / total)
-        beta1, beta2 = LazyAdam._row_betas
-        found = [self._config.rate * factor, 0.0]
+        config, factor = self._config, LazyAdam.factor(step / total)
+        given = [(config.rate, LazyAdam._betas)]
         for name in self._tables:
-            given = self._config.wide_rate if name == "wide" else self._config.sparse_rate
-            rate = (1.0 if given is None else given) * factor
-            found += [rate / (1 - beta1 ** (step + 1)), 1 / sqrt(1 - beta2 ** (step + 1)), rate * self._config.l2]
+            rate = config.wide_rate if name == "wide" else config.sparse_rate
+            given.append((1.0 if rate is None else rate, LazyAdam._row_betas))
+        found = []
+        for rate, (beta1, beta2) in given:
+            first, second = 1 - beta1 ** (step + 1), sqrt(1 - beta2 ** (step + 1))
+            found += [rate * factor / first, 1 / second, rate * factor * config.l2]
         return found + [0.0] * (_RATES - len(found))
 
     def forget(self) -> None:
-        for state in self._dense.state.values():
-            for tensor in state.values():
+        self.refresh()
+        for pair in self._moments:
+            for tensor in pair:
                 tensor.zero_()
         for table in self._tables.values():
             table.forget()
 
-    def state(self) -> dict[str, torch.Tensor]:
-        found = self._dense.state_dict()["state"]
-        return {f"dense.{n}.{key}": value for n, state in found.items() for key, value in state.items()}
+    def state(self, steps: int) -> dict[str, torch.Tensor]:
+        """Under the names that torch's AdamW has for them."""
+        tensors = {}
+        for n, (first, second) in enumerate(self._moments):
+            own = {"step": torch.tensor(float(steps)), "exp_avg": first, "exp_avg_sq": second}
+            tensors |= {f"dense.{n}.{key}": value for key, value in own.items()}
+        return tensors
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
-        for number, state in enumerate(self._dense.state.values()):  # in place: the graph knows these tensors
-            for key, tensor in state.items():
-                tensor.copy_(tensors[f"dense.{number}.{key}"])
+        self.refresh()
+        for n, (first, second) in enumerate(self._moments):
+            first.copy_(tensors[f"dense.{n}.exp_avg"])
+            second.copy_(tensors[f"dense.{n}.exp_avg_sq"])
 
 
-class _Momentum:
+class _Momentum(_Dense):
     """v = momentum * v + gradient + l2 * w; w -= rate * v."""
 
     def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, _Table]):
-        self._config, self._parameters = config, list(network.parameters())
-        # Velocities in the order of the groups of `optimisers.Optimiser`: weights, then biases.
-        self._parameters.sort(key=lambda p: p.ndim <= 1)
+        super().__init__(network, config, tables)
         self._velocities = [torch.zeros_like(p) for p in self._parameters]
 
     @torch.no_grad()
     def step(self, rates: torch.Tensor) -> None:
-        for p, v in zip(self._parameters, self._velocities):
-            v.mul_(rates[1]).add_(p.grad)
+        for (p, copy, gradient), v in zip(self._gradients(), self._velocities):
+            v.mul_(rates[1]).add_(gradient)
             if self._config.l2 and p.ndim > 1:
                 v.add_(p, alpha=self._config.l2)
             p.addcmul_(v, rates[0], value=-1)
+            if copy is not None:
+                copy.copy_(p)
 
     def rates(self, epoch: int, step: int, total: int) -> list[float]:
         return [*MomentumSGD.rates(self._config, epoch), *[0.0] * (_RATES - 2)]
 
     def forget(self) -> None:
+        self.refresh()
         for v in self._velocities:
             v.zero_()
 
-    def state(self) -> dict[str, torch.Tensor]:
+    def state(self, steps: int) -> dict[str, torch.Tensor]:
         tensors = {f"dense.{n}.momentum_buffer": v for n, v in enumerate(self._velocities)}
         return tensors | {"epoch": torch.tensor(-1)}
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        self.refresh()
         for n, v in enumerate(self._velocities):
             v.copy_(tensors[f"dense.{n}.momentum_buffer"])

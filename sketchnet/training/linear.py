@@ -2,8 +2,9 @@
 
 An L2-regularised support vector machine with squared hinge loss, as LIBLINEAR solves it; C is chosen on the validation
 rows, then it is solved once more on all rows. Its margins and the network's outputs are added with weights that follow
-from the validation rows: the middle of all weights whose error there is within one standard error of the best. The sum
-is a network of the same form: tables of the wide path add up, and the last layer is scaled.
+from the validation rows: the middle of all weights whose error there is within one standard error of the best, or the
+linear model alone, if that is among them. The sum is a network of the same form: tables of the wide path add up, and
+the last layer is scaled.
 """
 
 from __future__ import annotations
@@ -127,7 +128,8 @@ def _weigh(outputs: np.ndarray, margins: np.ndarray, classes: np.ndarray, kind: 
     best = int(wrong.sum(axis=1).argmin())
     # Paired: rows on which a blend and the best one differ are coin tosses, if they are equally good.
     excess, spread = wrong.sum(axis=1) - wrong[best].sum(), np.sqrt((wrong != wrong[best]).sum(axis=1))
-    chosen = int(np.median(np.flatnonzero(excess <= spread)))
+    as_good = np.flatnonzero(excess <= spread)
+    chosen = int(as_good[-1] if as_good[-1] == len(_ANGLES) - 1 else np.median(as_good))
     losses = [_loss(scale * blends[chosen], classes, kind) for scale in _SCALES]
     return float(_ANGLES[chosen]), float(_SCALES[int(np.argmin(losses))]), int(wrong[chosen].sum())
 

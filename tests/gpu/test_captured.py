@@ -146,7 +146,7 @@ def test_many_classes_weights_and_regression():
     y = y + 2 * (np.asarray(X.sum(axis=1)).ravel() > np.median(np.asarray(X.sum(axis=1))))
     weight = np.where(y == 0, 3.0, 1.0)
     scores = [SketchClassifier(device=device, **PLAIN).fit(X, y, weight).score(X, y) for device in ("cpu", "cuda")]
-    assert abs(scores[0] - scores[1]) < 0.03
+    assert abs(scores[0] - scores[1]) < 0.05
     target = np.asarray(X.sum(axis=1)).ravel()
     scores = [SketchRegressor(device=device, **PLAIN).fit(X, target).score(X, target) for device in ("cpu", "cuda")]
     assert abs(scores[0] - scores[1]) < 0.1

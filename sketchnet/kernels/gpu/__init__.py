@@ -7,8 +7,10 @@ them: it says what is missing on a machine that cannot run them.
 
 from sketchnet.kernels.gpu.hadamard import fwht, hadamard_sparse
 from sketchnet.kernels.gpu.learning import (
+    adam_all,
     adam_rows,
     relu_dropout,
+    relu_dropout_backward,
     sketch_backward,
     sketch_forward,
     wide_backward,
@@ -18,6 +20,7 @@ from sketchnet.kernels.gpu.moments import moments, normalise
 from sketchnet.kernels.gpu.multiply import count_sketch, multiply_normals, multiply_signs, multiply_skips
 
 __all__ = [
+    "adam_all",
     "adam_rows",
     "count_sketch",
     "fwht",
@@ -28,6 +31,7 @@ __all__ = [
     "multiply_skips",
     "normalise",
     "relu_dropout",
+    "relu_dropout_backward",
     "sketch_backward",
     "sketch_forward",
     "wide_backward",

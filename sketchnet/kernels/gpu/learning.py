@@ -137,14 +137,31 @@ def _adam(
         tl.store(weight + at, (1 - decay) * w - rate * m / (tl.sqrt(v) * correction + epsilon), mask=mine)
 
 
+@triton.jit
+def _mix32(i, key):
+    """A 32-bit hash of 32-bit numbers (the finaliser "lowbias32"): a third of the cost of 64 bits, enough for masks."""
+    x = i ^ key
+    x = (x ^ (x >> 16)) * 0x7FEB352D
+    x = (x ^ (x >> 15)) * 0x846CA68B
+    return x ^ (x >> 16)
+
+
 @triton.jit(do_not_specialize=["keep_below", "n", "layer"])
 def _relu_dropout(x, keys, layer, keep_below: tl.int64, grow, out, n, TILE: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
     value = tl.load(x + i, mask=i < n, other=0.0).to(tl.float32)
     multiplier, offset = _key(keys)
-    h = hash64((i + layer * 2**40).to(tl.uint64), multiplier, offset)
-    value = tl.where((value > 0) & ((h >> 32).to(tl.int64) < keep_below), value * grow, 0.0)
-    tl.store(out + i, value.to(out.dtype.element_ty), mask=i < n)
+    key = hash64(layer.to(tl.uint64), multiplier, offset).to(tl.uint32)
+    kept = _mix32(i.to(tl.uint32), key).to(tl.int64) < keep_below
+    tl.store(out + i, tl.where((value > 0) & kept, value * grow, 0.0).to(out.dtype.element_ty), mask=i < n)
+
+
+@triton.jit(do_not_specialize=["n"])
+def _relu_dropout_backward(out, gradient, grow, result, n, TILE: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
+    passed = tl.load(out + i, mask=i < n, other=0.0) > 0
+    g = tl.load(gradient + i, mask=passed & (i < n), other=0.0).to(tl.float32)
+    tl.store(result + i, (g * grow).to(result.dtype.element_ty), mask=i < n)
 
 
 def relu_dropout(x: torch.Tensor, keys: torch.Tensor, layer: int, rate: float) -> torch.Tensor:
@@ -153,6 +170,42 @@ def relu_dropout(x: torch.Tensor, keys: torch.Tensor, layer: int, rate: float) -
     below = min(int((1 - rate) * 2.0**32), 2**32 - 1)
     _relu_dropout[(triton.cdiv(x.numel(), 1024),)](x, keys, layer, below, 1 / (1 - rate), out, x.numel(), 1024)
     return out
+
+
+def relu_dropout_backward(out: torch.Tensor, gradient: torch.Tensor, rate: float) -> torch.Tensor:
+    """The gradient of `relu_dropout`'s input, from its output."""
+    result = torch.empty_like(out)
+    grid = (triton.cdiv(out.numel(), 1024),)
+    _relu_dropout_backward[grid](out, gradient, 1 / (1 - rate), result, out.numel(), 1024)
+    return result
+
+
+@triton.jit(do_not_specialize=["n"])
+def _adam_all(
+    weight, shadow, gradient, first_moment, second_moment, rates, beta1, beta2, epsilon, n,
+    DECAY: tl.constexpr, SHADOW: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    i = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
+    there = i < n
+    g = tl.load(gradient + i, mask=there, other=0.0).to(tl.float32)
+    m = beta1 * tl.load(first_moment + i, mask=there, other=0.0) + (1 - beta1) * g
+    v = beta2 * tl.load(second_moment + i, mask=there, other=0.0) + (1 - beta2) * g * g
+    w = tl.load(weight + i, mask=there, other=0.0)
+    if DECAY:
+        w *= 1 - tl.load(rates + 2)
+    w -= tl.load(rates) * m / (tl.sqrt(v) * tl.load(rates + 1) + epsilon)
+    tl.store(first_moment + i, m, mask=there)
+    tl.store(second_moment + i, v, mask=there)
+    tl.store(weight + i, w, mask=there)
+    if SHADOW:
+        tl.store(shadow + i, w.to(tl.bfloat16), mask=there)
+
+
+def adam_all(weight, shadow, gradient, moments, rates, betas, epsilon: float, decays: bool) -> None:
+    """Adam for a whole tensor, with `rates` as for `adam_rows`; `shadow`, if any, becomes the weights in bfloat16."""
+    how = *moments, rates, *betas, epsilon, weight.numel(), decays, shadow is not None, 1024
+    grid = (triton.cdiv(weight.numel(), 1024),)
+    _adam_all[grid](weight, weight if shadow is None else shadow, gradient, *how)
 
 
 def _how(keys, rate: float) -> tuple:
