@@ -123,7 +123,7 @@ def finished(quick: bool):
         learnt, test = (Examples(data, task.encode(data.labels)) for data in (learnt, test))
         learnt, valid = hold_back(learnt, 0.1, 0)
         settings = {"learn": False, "wide": False, "epochs": 10, "batch_size": 1024, "patience": 3}
-        model = build_model(task, learnt.data.n_rows, D, settings, 0)
+        model = build_model(task, learnt.data, settings, 0)
         model.network.to(torch.device("cuda"))
         train(model, learnt, valid)
         model.network.eval()

@@ -210,7 +210,7 @@ def make_training(folder):
         task = Task.of_labels(shards.labels)
         examples, valid = hold_back(Examples(shards, task.encode(shards.labels)), 0.1, 0)
         settings = {"hidden": (64,), "epochs": 1, "batch_size": 2048}
-        model = build_model(task, examples.data.n_rows, shards.n_columns, settings, 0)
+        model = build_model(task, examples.data, settings, 0)
         train(model, examples, valid, folder=Path(folder) / f"{data}-model")
 
     ingest(UrlLike(1000), Path(folder) / "few", n_columns=N_COLUMNS)

@@ -66,8 +66,8 @@ def train(
     settings |= {"epochs": epochs, "batch_size": batch_size, "seconds": seconds}
     settings = {name: value for name, value in settings.items() if value is not None}
     settings |= dict(map(_setting, setting or []))
-    make_configs(Task("binary", (0, 1)), 1, 1, settings, seed)  # what is wrong with them should not wait for the data
-    choose_device(device, 0)  # nor what is wrong with it
+    make_configs(Task("binary", (0, 1)), 1, 1, 1, settings, seed)  # what is wrong should not wait for the data
+    choose_device(device, 0)
     with _scratch(out) as work:
         data = open_data(input, work / "train", options, memory, seed, {})
         known = data.descriptions[0]
@@ -82,7 +82,7 @@ def train(
             chosen_by = Examples(others["valid"], task.encode(others["valid"].labels))
         else:
             examples, chosen_by = hold_back(examples, 0.1, seed)
-        model = build_model(task, examples.data.n_rows, data.n_columns, settings, seed)
+        model = build_model(task, examples.data, settings, seed)
         model.data = {key: value for key, value in known.items() if key != "state"}
         model.network.to(choose_device(device, examples.data.n_rows))
         if not as_json:

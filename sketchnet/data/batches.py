@@ -84,7 +84,7 @@ def epoch_order(data, batch_size: int, *, seed: int = 0, epoch: int = 0) -> Iter
 
 def _groups(data, batch_size: int, shuffle: bool, seed: int, epoch: int) -> Iterator[tuple]:
     """(spans of rows, seed of their order) of each group; all groups but the last hold whole batches."""
-    n, entries = data.n_rows, max(1, _n_entries(data))
+    n, entries = data.n_rows, max(1, data.n_entries)
     rows_per_block = max(1, int(_BLOCK_ENTRIES * n / entries)) if n else 1
     blocks = np.arange(0, n, rows_per_block)
     if shuffle:
@@ -143,10 +143,6 @@ def _row(epoch: int, number: int) -> int:
     return epoch << 32 | number
 
 
-def _n_entries(data) -> int:
-    return len(data.indices) if isinstance(data, CsrBatch) else data.n_entries
-
-
 class Part:
     """Some rows of a data set, given by ascending numbers, as a data set of its own."""
 
@@ -156,7 +152,7 @@ class Part:
         self.data, self.numbers = data, numbers
         self.n_rows, self.n_columns = len(numbers), data.n_columns
         # An estimate would do for cutting blocks, but it must not depend on how the data lies on the disk.
-        self.n_entries = max(1, _n_entries(data) * len(numbers) // max(1, data.n_rows))
+        self.n_entries = max(1, data.n_entries * len(numbers) // max(1, data.n_rows))
 
     def rows(self, span: slice) -> CsrBatch:
         numbers = self.numbers[span]

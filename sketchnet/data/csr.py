@@ -36,6 +36,10 @@ class CsrBatch:
         return len(self.indptr) - 1
 
     @property
+    def n_entries(self) -> int:
+        return len(self.indices)
+
+    @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.indptr, self.indices, self.values
 

@@ -57,9 +57,8 @@ def can_capture(network: SketchNetwork, task: Task, examples: Examples, config: 
 
 def _size(settings, data) -> float:
     if settings.learn:
-        entries = len(data.indices) if isinstance(data, CsrBatch) else data.n_entries
         ids = 4 if settings.width < 2**31 else 8
-        return entries * (4 + ids) + 8 * data.n_rows
+        return data.n_entries * (4 + ids) + 8 * data.n_rows
     return data.n_rows * settings.n_components * 4
 
 

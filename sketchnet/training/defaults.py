@@ -16,17 +16,18 @@ from sketchnet.training.model import Model
 from sketchnet.training.task import Task
 
 _WORTHWHILE = 20_000  # rows from which on a GPU is taken unasked: compiling its kernels takes seconds
+_MANY, _RARE = 50, 0.01  # non-zeros of a row, and their share of all columns
 _STEPS = 2000  # about as many as text and clicks take before they overfit, in batches of 16 to 256 rows
 
 
-def build_model(task: Task, n_rows: int, n_columns: int, settings: dict, seed: int) -> Model:
-    """An untrained model."""
-    network, training = make_configs(task, n_rows, n_columns, settings, seed)
+def build_model(task: Task, data, settings: dict, seed: int) -> Model:
+    """An untrained model for rows like those of `data`."""
+    network, training = make_configs(task, data.n_rows, data.n_columns, data.n_entries, settings, seed)
     return Model(SketchNetwork(network), task, training)
 
 
 def make_configs(
-    task: Task, n_rows: int, n_columns: int, settings: dict, seed: int
+    task: Task, n_rows: int, n_columns: int, n_entries: int, settings: dict, seed: int
 ) -> tuple[NetworkConfig, TrainingConfig]:
     """`settings` are fields of both configs; those that are "auto", or not there, are chosen here."""
     given = {name: value for name, value in settings.items() if value != "auto"}
@@ -41,7 +42,10 @@ def make_configs(
     epochs = training.setdefault("epochs", min(60, max(6, -(-_STEPS // steps))))
     training.setdefault("patience", max(5, check_integer("epochs", epochs, 1, 2**31) // 3))
     network.setdefault("normalise", "batch" if learn else "standard")
-    network.setdefault("feature_dropout", 0.5 if learn or network.get("wide", True) else 0.0)
+    # Rows of many rare columns say the same thing several times over; few or dense ones do not.
+    per_row = n_entries / max(1, n_rows)
+    many = per_row >= _MANY and per_row < _RARE * n_columns
+    network.setdefault("feature_dropout", (0.5 if many else 0.3) if learn or network.get("wide", True) else 0.0)
     network.setdefault("dropout", 0.5)
     network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw")
     config = NetworkConfig(n_columns=n_columns, n_outputs=task.n_outputs, seed=seed, **network)

@@ -112,7 +112,7 @@ def test_planted_columns_come_out_on_top(settings):
     X = sparse.csr_array(X.astype(np.float32))
     rows, task = CsrBatch(X.indptr, X.indices, X.data, 300), Task.of_labels(labels)
     small = {"n_components": 32, "hidden": (16,), "epochs": 10, "batch_size": 32, "rate": 0.01}
-    model = build_model(task, 600, 300, {**small, **settings}, seed=0)
+    model = build_model(task, rows, {**small, **settings}, seed=0)
     train(model, Examples(rows, task.encode(labels)), None)
     columns, importance = top_columns(contributions(model, rows), 2)
     assert set(columns) == {42, 123}

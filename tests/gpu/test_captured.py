@@ -171,7 +171,7 @@ def test_a_stopped_run_goes_on(settings, tmp_path):
     examples = Examples(estimator._batch(X), task.encode(y))
 
     def model():
-        estimator._build(task, 2000, X.shape[1])
+        estimator._build(task, examples.data)
         return estimator.model_
 
     whole, cut = model(), model()
