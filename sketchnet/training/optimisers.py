@@ -7,7 +7,6 @@ that touch only the rows of the batch.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from functools import partial
 from math import cos, pi, prod, sqrt
 
@@ -16,7 +15,7 @@ import torch
 
 from sketchnet.kernels import backend
 from sketchnet.nn import SketchNetwork, Wide
-from sketchnet.nn.table import TableLayer, new_table
+from sketchnet.nn.table import TableLayer, new_table, rows_of
 from sketchnet.training.config import TrainingConfig
 
 _WARM_UP = 0.05  # of all steps
@@ -41,7 +40,8 @@ class Optimiser(ABC):
             {"params": [p for p in dense if p.ndim <= 1], "weight_decay": 0.0},
         ]
         self._dense = self._make_dense(groups)
-        self._tables = {name: _lengthen_rows(layer, self._kept) for name, layer in self._layers.items()}
+        for name in self._layers:
+            self._table(name)
         self.steps = 0
 
     @abstractmethod
@@ -58,6 +58,19 @@ class Optimiser(ABC):
 
     @abstractmethod
     def _update(self, name: str, rows: np.ndarray, gradient: np.ndarray) -> None: ...
+
+    def _table(self, name: str) -> np.ndarray:
+        """The rows of a layer's table, made longer for what is kept behind the weights: all that a step needs of a row
+        lies together. A deep copy of a network has lost that, and begins with zeros.
+        """
+        layer = self._layers[name]
+        width = prod(layer.weight.shape[1:])
+        rows, length = rows_of(layer.weight), width + self._kept(width)
+        if rows.shape[1] != length:
+            table, weights = new_table(len(rows), length), layer.weight.detach()
+            layer.weight.data = (table[:, :width] if weights.ndim > 1 else table[:, 0]).copy_(weights)
+            rows = table.numpy()
+        return rows
 
     def _row_rate(self, name: str) -> float:
         rate = self.config.wide_rate if isinstance(self._layers[name], Wide) else self.config.sparse_rate
@@ -92,7 +105,7 @@ class Optimiser(ABC):
             for key, value in state.items():
                 if value is not None:
                     tensors[f"dense.{number}.{key}"] = torch.as_tensor(value)
-        tensors |= {f"sparse.{name}": torch.from_numpy(table) for name, table in self._tables.items()}
+        tensors |= {f"sparse.{name}": torch.from_numpy(self._table(name)) for name in self._layers}
         return tensors
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
@@ -104,7 +117,7 @@ class Optimiser(ABC):
                 number, _, key = rest.partition(".")
                 state.setdefault(int(number), {})[key] = tensor
             elif kind == "sparse":
-                self._tables[rest][:] = tensor.numpy()
+                self._table(rest)[:] = tensor.numpy()
         self._dense.load_state_dict({**self._dense.state_dict(), "state": state})
 
 
@@ -139,7 +152,7 @@ class LazyAdam(Optimiser):
         first_correction = 1 / (1 - beta1**self.steps)
         second_correction = 1 / sqrt(1 - beta2**self.steps)
         backend().adam_step(
-            self._tables[name], rows, gradient, rate * first_correction, beta1, beta2, self._epsilon,
+            self._table(name), rows, gradient, rate * first_correction, beta1, beta2, self._epsilon,
             second_correction, rate * self.config.l2,
         )  # fmt: skip
 
@@ -206,19 +219,19 @@ class MomentumSGD(Optimiser):
                 continue
             for start in range(0, len(layer.weight), _ALL):
                 self._read(name, np.arange(start, min(len(layer.weight), start + _ALL)))
-            self._tables[name][:, -1] = 0
+            self._table(name)[:, -1] = 0
             self._now[name], self._powers[name] = 0, np.eye(2).reshape(1, 4)
 
     def _read(self, name: str, rows: np.ndarray) -> np.ndarray:
         now, powers = self._now[name], self._powers[name]
         if len(powers) <= now:
             self._powers[name] = powers = _more_powers(powers, self._matrices[name], now)
-        return backend().momentum_read(self._tables[name], rows, now, powers)
+        return backend().momentum_read(self._table(name), rows, now, powers)
 
     def _update(self, name, rows, gradient):
         self._now[name] += 1
         backend().momentum_step(
-            self._tables[name], rows, gradient, self._now[name],
+            self._table(name), rows, gradient, self._now[name],
             self._rate * self._row_rate(name), self._momentum, self.config.l2,
         )  # fmt: skip
 
@@ -246,15 +259,6 @@ class _Momentum:
     def load_state_dict(self, content: dict) -> None:
         for n, velocity in enumerate(self._velocities.values()):
             velocity.copy_(content["state"][n]["momentum_buffer"])
-
-
-def _lengthen_rows(layer: TableLayer, kept: Callable[[int], int]) -> np.ndarray:
-    """Move the layer's weights into a table with room behind each row: what a step needs lies together."""
-    weights, width = layer.weight.detach(), prod(layer.weight.shape[1:])
-    table = new_table(len(weights), width + kept(width))
-    view = table[:, :width] if weights.ndim > 1 else table[:, 0]
-    layer.weight.data = view.copy_(weights)
-    return table.numpy()
 
 
 def _more_powers(powers: np.ndarray, matrix: np.ndarray, now: int) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Optimisers that touch only the batch's rows, against torch.optim on dense copies of the same networks."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -257,3 +258,23 @@ def test_eta_is_the_probability_of_an_update():
         check_number_of_updates(0.4, 0.3)
     assert updates(0.0, 1000, seed=1).sum() == 0
     assert updates(1.0, 1000, seed=1).sum() == 1000
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "sgd"])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
+def test_a_copy_goes_on_alone(optimiser, copied):
+    """Weights and what stands behind them in the tables stay together, and apart from the original's."""
+    net = network()
+    ours = make_optimiser(net, TrainingConfig(optimiser=optimiser, epochs=1, rate=0.01))
+    for number in range(5):
+        ours.schedule(0, number / 10)
+        step(net, ours, rows(number))
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    twin, theirs = copied((net, ours))
+    for number in range(5, 10):
+        theirs.schedule(0, number / 10)
+        step(twin, theirs, rows(number))
+    assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
+    theirs.close()
+    assert (twin.wide.weight - net.wide.weight).abs().max() > 1e-3
+    assert (twin.projection.weight - net.projection.weight).abs().max() > 1e-4
