@@ -67,7 +67,7 @@ def train(
     settings = {name: value for name, value in settings.items() if value is not None}
     settings |= dict(map(_setting, setting or []))
     make_configs(Task("binary", (0, 1)), 1, 1, 1, settings, seed)  # what is wrong should not wait for the data
-    choose_device(device, 0)
+    choose_device(device)
     with _scratch(out) as work:
         data = open_data(input, work / "train", options, memory, seed, {})
         known = data.descriptions[0]
@@ -84,7 +84,7 @@ def train(
             examples, chosen_by = hold_back(examples, 0.1, seed)
         model = build_model(task, examples.data, settings, seed)
         model.data = {key: value for key, value in known.items() if key != "state"}
-        model.network.to(choose_device(device, examples.data.n_rows))
+        model.network.to(choose_device(device, model, examples.data.n_rows))
         if not as_json:
             print(describe(model, examples.data.n_rows))
         with progress_steps(f"training {out.name}") as tick, _scalars(out, tensorboard) as log:

@@ -101,11 +101,13 @@ class _SketchEstimator(BaseEstimator):
             held_back = Examples(Xv, task.encode(yv))
         else:
             examples, held_back = hold_back(examples, self.validation_fraction, seed_of(self.random_state))
-        self._build(task, examples.data)
+        self._build(task, examples.data, examples.data.n_rows)
         self.model_.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
         if self.verbose:
             print(describe(self.model_, examples.data.n_rows))
         train(self.model_, examples, held_back, memory=self.memory, report=print if self.verbose else _quiet)
+        if self.device == "auto":
+            self.model_.network.to("cpu")  # where it can be pickled for everybody, and single rows take no detour
         self._set_history()
         self._optimiser = None
         return self
@@ -116,7 +118,7 @@ class _SketchEstimator(BaseEstimator):
         X, y = self._rows_and_labels(X, y, reset=begin)
         y, weights = self._learn_labels(y, sample_weight, X.n_rows, **(first if begin else {}), keep=not begin)
         if begin:
-            self._build(self._task(y), X)
+            self._build(self._task(y), X, 0)
         examples = Examples(X, self.model_.task.encode(y), weights)
         if getattr(self, "_optimiser", None) is None:
             self._optimiser = make_optimiser(self.model_.network, even_rates(self.model_, examples))
@@ -156,11 +158,11 @@ class _SketchEstimator(BaseEstimator):
         estimator._set_history()
         return estimator
 
-    def _build(self, task: Task, data) -> None:
+    def _build(self, task: Task, data, n_rows: int) -> None:
         settings = {ours: getattr(self, name) for name, ours in _SETTINGS.items()}
         settings["options"] = dict(self.options or {})
         self.model_ = build_model(task, data, settings, seed_of(self.random_state))
-        self.model_.network.to(choose_device(self.device, data.n_rows))
+        self.model_.network.to(choose_device(self.device, self.model_, n_rows))
 
     # -- data
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -35,4 +37,10 @@ def gpu_missing() -> str | None:
         return "triton is not installed"
     import torch
 
-    return None if torch.cuda.is_available() else "torch finds no CUDA device"
+    if not torch.cuda.is_available():
+        return "torch finds no CUDA device"
+    if torch.cuda.get_device_capability() < (8, 0):
+        return "the CUDA device is older than what the kernels are written for (compute capability 8)"
+    # Triton compiles the code that starts a kernel when it is first wanted.
+    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    return None if found else "triton needs a C compiler, and there is none"

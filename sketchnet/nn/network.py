@@ -195,9 +195,9 @@ class SketchNetwork(nn.Module):
             batch = dataclasses.replace(batch, n_columns=self.config.n_columns)  # its last columns happen to be empty
         return as_csr(batch, self.config.width)
 
-    def project(self, batch: CsrBatch, out: np.ndarray | None = None) -> np.ndarray:
+    def project(self, batch: CsrBatch, out: np.ndarray | None = None) -> torch.Tensor:
         """What `forward_projected` takes, for a projection that does not learn and has no wide path."""
-        return self.projection.operator.apply(self.columns(batch), out=out)
+        return torch.from_numpy(self.projection.operator.apply(self.columns(batch), out=out))
 
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         rows = batch if isinstance(batch, Numbered) else self.read(batch)

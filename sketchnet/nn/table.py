@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from math import prod
 
@@ -11,6 +12,8 @@ from torch import nn
 
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
+
+_PIECE = 1 << 16  # rows looked at together
 
 if not torch.sparse.check_sparse_tensor_invariants.is_enabled():
     torch.sparse.check_sparse_tensor_invariants.disable()  # as they are; but some versions of torch want it said
@@ -26,6 +29,15 @@ class TableLayer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.late: Callable[[np.ndarray], np.ndarray] | None = None  # how an optimiser that is late reads rows
+
+    def __deepcopy__(self, memo: dict) -> TableLayer:
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
+        if not self.weight.is_contiguous():  # parameters copy themselves without what stands behind the weights
+            rows = torch.from_numpy(rows_of(self.weight).copy())
+            twin.weight.data = rows.as_strided(self.weight.shape, self.weight.stride())
+        return twin
 
     def read(self, rows: np.ndarray) -> np.ndarray:
         """The weights of the given rows, each in a row of the result."""
@@ -47,6 +59,15 @@ def new_table(*shape: int) -> torch.Tensor:
     if is_meta():
         return torch.empty(shape)
     return torch.from_numpy(np.zeros(shape, np.float32))
+
+
+def copy_table(weights: torch.Tensor, into: torch.Tensor) -> torch.Tensor:
+    """Copy weights into zeros. Pieces that are zero are left alone, so that they go on taking no memory."""
+    for start in range(0, len(weights), _PIECE):
+        piece = weights[start : start + _PIECE]
+        if piece.any():
+            into[start : start + _PIECE].copy_(piece)
+    return into
 
 
 def is_meta() -> bool:

@@ -11,6 +11,7 @@ from sketchnet.checks import check_integer
 from sketchnet.errors import InputError
 from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn import NetworkConfig, SketchNetwork
+from sketchnet.training.captured import is_known
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.model import Model
 from sketchnet.training.task import Task
@@ -74,10 +75,12 @@ def describe(model: Model, n_rows: int) -> str:
     )
 
 
-def choose_device(name: str, n_rows: int) -> torch.device:
-    """ "auto" is a CUDA device, where there is one and rows enough to be worth its start."""
+def choose_device(name: str, model: Model | None = None, n_rows: int = 0) -> torch.device:
+    """ "auto" is a CUDA device where there is one, rows enough to be worth its start, and a model that gains by it."""
     if name == "auto":
-        return torch.device("cuda" if n_rows >= _WORTHWHILE and gpu_missing() is None else "cpu")
+        gains = model is not None and n_rows >= _WORTHWHILE
+        gains = gains and is_known(model.network.config, model.task, model.training) and gpu_missing() is None
+        return torch.device("cuda" if gains else "cpu")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", str(name)):
         raise InputError(f"device {name!r} is not possible; it is auto, cpu or cuda")
     device = torch.device(name)

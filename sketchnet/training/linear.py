@@ -44,6 +44,7 @@ def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
     linear_errors, strength, margins, state = best
     solver.restore(state)
     if some.data.n_rows < n:
+        del best, state  # tables as large as the next one
         solver = _Solver(network, examples, valid)
         solver.solve(strength, n_parts=1)
         margins = solver.margins(valid.data)
@@ -129,7 +130,7 @@ def _weigh(outputs: np.ndarray, margins: np.ndarray, classes: np.ndarray, kind: 
     # Paired: rows on which a blend and the best one differ are coin tosses, if they are equally good.
     excess, spread = wrong.sum(axis=1) - wrong[best].sum(), np.sqrt((wrong != wrong[best]).sum(axis=1))
     as_good = np.flatnonzero(excess <= spread)
-    chosen = int(as_good[-1] if as_good[-1] == len(_ANGLES) - 1 else np.median(as_good))
+    chosen = int(as_good[-1] if as_good[-1] == len(_ANGLES) - 1 else as_good[len(as_good) // 2])
     losses = [_loss(scale * blends[chosen], classes, kind) for scale in _SCALES]
     return float(_ANGLES[chosen]), float(_SCALES[int(np.argmin(losses))]), int(wrong[chosen].sum())
 

@@ -140,7 +140,7 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
                 if asked_to_stop():
                     loss, weight = steps.pending()
                     state.loss, state.weight = state.loss + loss, state.weight + weight
-                    if folder is not None:
+                    if folder is not None and np.isfinite(loss):  # or what was saved before is better
                         _save(folder, network, steps, state)
                     raise Interrupted("stopped as asked; run the same command again to go on")
             record = {"epoch": state.epoch + 1, "loss": state.loss / max(state.weight, 1e-300)}
@@ -244,23 +244,27 @@ def _rates(history: list[dict]) -> dict:
 def train_once(model: Model, examples: Examples, optimiser) -> None:
     """One pass over examples at constant rates, for rows that come in portions; steps go on from the optimiser's."""
     network, task, config = model.network, model.task, model.training
+    order = {"seed": config.seed, "epoch": optimiser.steps}
     network.train()
-    with torch.random.fork_rng(devices=_cuda(network)):
-        for rows, batch in iterate_numbered(examples.data, config.batch_size, seed=config.seed, epoch=optimiser.steps):
-            step = optimiser.steps
-            optimiser.schedule(0, None)
-            set_seed(network, config.seed, step)
-            choose_updates(network, config.seed, step)
-            key = random.hash_key(config.seed, random.STREAM_FEATURE_DROPOUT, step)
-            loss, _ = batch_loss(task, network(network.read(batch, key)), examples, rows)
-            if not np.isfinite(float(loss.detach())):
-                raise TrainingError(f"the loss is {float(loss.detach())} in step {step + 1}: the rates may be too high")
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-    optimiser.settle()
-    network.eval()
-    model._double = None
+    try:
+        with torch.random.fork_rng(devices=_cuda(network)):
+            for rows, batch in iterate_numbered(examples.data, config.batch_size, **order):
+                step = optimiser.steps
+                optimiser.schedule(0, None)
+                set_seed(network, config.seed, step)
+                choose_updates(network, config.seed, step)
+                key = random.hash_key(config.seed, random.STREAM_FEATURE_DROPOUT, step)
+                loss, _ = batch_loss(task, network(network.read(batch, key)), examples, rows)
+                value = float(loss.detach())
+                if not np.isfinite(value):
+                    raise TrainingError(f"the loss is {value} in step {step + 1}: the rates may be too high")
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+    finally:  # whoever goes on with the network, after an error too, finds it in order
+        optimiser.settle()
+        network.eval()
+        model._double = None
 
 
 def _save(folder: Path, network: SketchNetwork, steps, state: Progress) -> None:

@@ -15,7 +15,7 @@ import torch
 
 from sketchnet.kernels import backend
 from sketchnet.nn import SketchNetwork, Wide
-from sketchnet.nn.table import TableLayer, new_table, rows_of
+from sketchnet.nn.table import TableLayer, copy_table, new_table, rows_of
 from sketchnet.training.config import TrainingConfig
 
 _WARM_UP = 0.05  # of all steps
@@ -40,8 +40,8 @@ class Optimiser(ABC):
             {"params": [p for p in dense if p.ndim <= 1], "weight_decay": 0.0},
         ]
         self._dense = self._make_dense(groups)
-        for name in self._layers:
-            self._table(name)
+        for layer in self._layers.values():
+            self._lengthen(layer)
         self.steps = 0
 
     @abstractmethod
@@ -59,18 +59,15 @@ class Optimiser(ABC):
     @abstractmethod
     def _update(self, name: str, rows: np.ndarray, gradient: np.ndarray) -> None: ...
 
+    def _lengthen(self, layer: TableLayer) -> None:
+        """Make room behind the weights of each row: all that a step needs of a row lies together."""
+        weights, width = layer.weight.detach(), prod(layer.weight.shape[1:])
+        table = new_table(len(weights), width + self._kept(width))
+        layer.weight.data = copy_table(weights, table[:, :width] if weights.ndim > 1 else table[:, 0])
+
     def _table(self, name: str) -> np.ndarray:
-        """The rows of a layer's table, made longer for what is kept behind the weights: all that a step needs of a row
-        lies together. A deep copy of a network has lost that, and begins with zeros.
-        """
-        layer = self._layers[name]
-        width = prod(layer.weight.shape[1:])
-        rows, length = rows_of(layer.weight), width + self._kept(width)
-        if rows.shape[1] != length:
-            table, weights = new_table(len(rows), length), layer.weight.detach()
-            layer.weight.data = (table[:, :width] if weights.ndim > 1 else table[:, 0]).copy_(weights)
-            rows = table.numpy()
-        return rows
+        """A layer's rows: weights, and what is kept behind them."""
+        return rows_of(self._layers[name].weight)
 
     def _row_rate(self, name: str) -> float:
         rate = self.config.wide_rate if isinstance(self._layers[name], Wide) else self.config.sparse_rate
@@ -95,8 +92,8 @@ class Optimiser(ABC):
         """Leave the network to others, with all weights up to date and nothing beside them."""
         self.settle()
         for layer in self._layers.values():
-            layer.late, weights = None, new_table(*layer.weight.shape)
-            layer.weight.data = weights.copy_(layer.weight.detach())
+            layer.late = None
+            layer.weight.data = copy_table(layer.weight.detach(), new_table(*layer.weight.shape))
 
     def state(self) -> dict[str, torch.Tensor]:
         """All that must be saved, beside the network, to go on as if nothing had happened."""

@@ -42,7 +42,7 @@ class TrainingRows:
             for batch in iterate_batches(self._data, _ROWS, shuffle=False):
                 piece = network.project(batch, None if rows is None else rows[done : done + batch.n_rows])
                 if moments is not None:  # while the next rows are projected
-                    pending.append(pool.submit(moments.update, piece))
+                    pending.append(pool.submit(moments.update, piece.numpy()))
                 if len(pending) > _PENDING:
                     pending.popleft().result()
                 done += batch.n_rows

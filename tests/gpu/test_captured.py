@@ -8,10 +8,9 @@ from sketchnet import SketchClassifier, SketchRegressor, random
 from sketchnet.data import Synthetic
 from sketchnet.kernels import backend
 from sketchnet.kernels.registry import gpu_missing
-from sketchnet.training import captured
+from sketchnet.training import captured, card_layers
 from sketchnet.training.examples import Examples
 from sketchnet.training.loop import Interrupted, train
-from sketchnet.training.model import Model, load_model
 from sketchnet.training.task import Task
 
 pytestmark = pytest.mark.skipif(gpu_missing() is not None, reason="there is no CUDA device")
@@ -101,7 +100,7 @@ def test_relu_dropout(rate):
     """The share kept is right to five standard deviations; the backward pass drops the same."""
     x = torch.randn(2000, 500, device="cuda", dtype=torch.bfloat16).requires_grad_()
     keys = torch.tensor([0x9E3779B97F4A7C15 - 2**64, 12345], device="cuda")
-    out = captured._ReluDropout.apply(x, keys, 1, rate)
+    out = card_layers.ReluDropout.apply(x, keys, 1, rate)
     positive = x > 0
     kept = (out > 0)[positive].double().mean()
     assert abs(kept - (1 - rate)) < 5 * (rate * (1 - rate) / int(positive.sum())) ** 0.5
@@ -109,7 +108,7 @@ def test_relu_dropout(rate):
     torch.testing.assert_close(out[out > 0].float(), (x[out > 0] / (1 - rate)).float(), rtol=1e-2, atol=1e-3)
     out.sum().backward()
     assert torch.equal(x.grad != 0, out > 0)
-    assert not torch.equal(captured._ReluDropout.apply(x, keys, 2, rate) > 0, out > 0)  # another layer, another mask
+    assert not torch.equal(card_layers.ReluDropout.apply(x, keys, 2, rate) > 0, out > 0)  # another layer, another mask
 
 
 def rows(n=4000, d=20_000):
@@ -156,7 +155,6 @@ def test_with_dropout_it_still_learns():
     X, y = rows()
     settings = {"n_components": 256, "hidden": (128, 128), "epochs": 5}
     here, there = (SketchClassifier(device=device, **settings).fit(X, y) for device in ("cpu", "cuda"))
-    assert abs(here.history_[-1]["seconds"]) >= 0
     errors = [min(r["valid_error"] for r in model.history_ if "valid_error" in r) for model in (here, there)]
     assert abs(errors[0] - errors[1]) < 0.1
 
@@ -171,7 +169,7 @@ def test_a_stopped_run_goes_on(settings, tmp_path):
     examples = Examples(estimator._batch(X), task.encode(y))
 
     def model():
-        estimator._build(task, examples.data)
+        estimator._build(task, examples.data, 2000)
         return estimator.model_
 
     whole, cut = model(), model()
@@ -190,4 +188,3 @@ def test_a_stopped_run_goes_on(settings, tmp_path):
     train(again, examples, None, folder=tmp_path)
     for name, tensor in whole.network.state_dict().items():
         torch.testing.assert_close(again.network.state_dict()[name].float(), tensor.float(), rtol=0.02, atol=0.02)
-    assert isinstance(load_model(tmp_path), Model)

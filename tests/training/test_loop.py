@@ -179,7 +179,7 @@ def test_scales_are_those_of_the_training_rows():
     train(model, given, None)
     network = model.network
     assert np.array_equal(network.input_scale.numpy(), np.where(largest == 0, 1, largest))
-    projected = torch.from_numpy(network.project(given.data)).double()
+    projected = network.project(given.data).double()
     normal = (projected - network.shift) * network.scale
     varies = projected.std(dim=0) > 0
     assert 0 < varies.sum() < 5000

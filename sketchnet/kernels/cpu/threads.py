@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 
@@ -69,7 +69,10 @@ def _run(kernel, edges, threads: int) -> list:
         return [kernel(*span) for span in spans]
     # The calling thread works too: it is awake, and waking another takes as long as a short kernel.
     others = [_pool(threads).submit(kernel, *span) for span in spans[1:]]
-    return [kernel(*spans[0]), *(other.result() for other in others)]
+    try:
+        return [kernel(*spans[0]), *(other.result() for other in others)]
+    finally:
+        wait(others)  # if this thread is interrupted, nobody may go on writing behind its back
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:

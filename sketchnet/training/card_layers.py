@@ -1,0 +1,91 @@
+"""Layers of a network whose sparse rows lie on a CUDA device, for autograd: the kernels of `kernels.gpu.learning`."""
+
+from __future__ import annotations
+
+import torch
+
+from sketchnet.kernels import backend
+from sketchnet.nn.table import TableLayer
+from sketchnet.training.optimisers import LazyAdam
+
+
+class Table:
+    """The weights of a layer's columns on the card, with gradient and moments."""
+
+    def __init__(self, layer: TableLayer, device: torch.device):
+        layer.weight.data = layer.weight.data.to(device)
+        self.weight = layer.weight.detach()
+        self.gradient = torch.zeros_like(self.weight)
+        self._moments = torch.zeros_like(self.weight), torch.zeros_like(self.weight)
+        self.offset = None  # of its rates among those of a step; set by the optimiser
+
+    def step(self, rows, csr, rates: torch.Tensor) -> None:
+        mine = rates[self.offset : self.offset + 3]
+        how = mine, LazyAdam._row_betas, LazyAdam._epsilon
+        backend("gpu").adam_rows(rows, csr, self.gradient, self.weight, self._moments, *how)
+
+    def forget(self) -> None:
+        for tensor in (self.gradient, *self._moments):
+            tensor.zero_()
+
+    def all(self) -> torch.Tensor:
+        """Weights and moments in rows, as `LazyAdam` keeps them."""
+        return torch.cat([tensor.view(len(tensor), -1) for tensor in (self.weight, *self._moments)], dim=1)
+
+    def load(self, rows: torch.Tensor) -> None:
+        parts = rows.to(self.weight.device).chunk(3, dim=1)
+        for tensor, part in zip((self.weight, *self._moments), parts):
+            tensor.copy_(part.reshape(tensor.shape))
+
+
+def anchor(like: torch.Tensor) -> torch.Tensor:
+    """Something that wants a gradient, so that autograd comes by where gradients are kept elsewhere."""
+    return torch.zeros(1, device=like.device, requires_grad=True)
+
+
+class Sketch(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, bias, table, operator, rows, csr, keys, rate):
+        out = torch.empty(len(rows), operator.k, device=bias.device)
+        backend("gpu").sketch_forward(rows, csr, keys, rate, operator._key, table.weight, bias, out)
+        ctx.kept = table, operator, rows, csr, keys, rate
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        table, operator, rows, csr, keys, rate = ctx.kept
+        gradient = gradient.float().contiguous()
+        backend("gpu").sketch_backward(rows, csr, keys, rate, operator._key, gradient, table.gradient)
+        return gradient.sum(dim=0), None, None, None, None, None, None
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, anchor, table, rows, csr, keys, rate):
+        out = torch.empty(len(rows), table.weight.shape[1], device=anchor.device)
+        backend("gpu").wide_forward(rows, csr, keys, rate, table.weight, out)
+        ctx.kept = table, rows, csr, keys, rate
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        table, rows, csr, keys, rate = ctx.kept
+        backend("gpu").wide_backward(rows, csr, keys, rate, gradient.float().contiguous(), table.gradient)
+        return None, None, None, None, None, None
+
+
+class ReluDropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, keys, number, rate):
+        out = backend("gpu").relu_dropout(x.contiguous(), keys, number, rate)
+        ctx.save_for_backward(out)
+        ctx.rate = rate
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        (out,) = ctx.saved_tensors
+        return backend("gpu").relu_dropout_backward(out, gradient.contiguous(), ctx.rate), None, None, None

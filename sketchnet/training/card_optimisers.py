@@ -1,0 +1,136 @@
+"""Optimisers whose steps can be captured: rates are read from the card, copies of the weights are written in bfloat16.
+
+Rates of a step are three numbers for the dense layers, then three for each table of weights of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+
+import torch
+from torch import nn
+
+from sketchnet.kernels import backend
+from sketchnet.nn import SketchNetwork
+from sketchnet.nn.table import TableLayer
+from sketchnet.training.card_layers import Table
+from sketchnet.training.config import TrainingConfig
+from sketchnet.training.optimisers import LazyAdam, MomentumSGD
+
+RATES = 9
+
+
+class _Dense:
+    """The parameters that do not belong to columns, and copies in bfloat16 of those that products take."""
+
+    def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, Table]):
+        self._config, self._tables = config, tables
+        held = {id(layer.weight) for layer in network.modules() if isinstance(layer, TableLayer)}
+        self._parameters = [p for p in network.parameters() if id(p) not in held]
+        self._parameters.sort(key=lambda p: p.ndim <= 1)  # weights, then biases, as `optimisers.Optimiser` has them
+        linear = [p for layer in network.layers if isinstance(layer, nn.Linear) for p in (layer.weight, layer.bias)]
+        self._copies = {p: p.detach().bfloat16().requires_grad_() for p in linear}
+
+    def copies(self, layer: nn.Linear) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._copies[layer.weight], self._copies[layer.bias]
+
+    def zero_grad(self) -> None:
+        for tensor in (*self._parameters, *self._copies.values()):
+            tensor.grad = None
+
+    def _gradients(self) -> Iterator[tuple]:
+        """(parameter, its copy or None, its gradient)."""
+        for p in self._parameters:
+            copy = self._copies.get(p)
+            yield p, copy, (p if copy is None else copy).grad
+
+    def refresh(self) -> None:
+        """Make the copies anew, when the weights were changed from outside."""
+        with torch.no_grad():
+            for p, copy in self._copies.items():
+                copy.copy_(p)
+
+
+class CardAdam(_Dense):
+    def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, Table]):
+        super().__init__(network, config, tables)
+        self._moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in self._parameters]
+        for number, table in enumerate(tables.values(), start=1):
+            table.offset = 3 * number
+
+    @torch.no_grad()
+    def step(self, rates: torch.Tensor) -> None:
+        for (p, copy, gradient), moments in zip(self._gradients(), self._moments):
+            how = moments, rates, LazyAdam._betas, LazyAdam._epsilon, p.ndim > 1
+            backend("gpu").adam_all(p, copy, gradient.contiguous(), *how)
+
+    def rates(self, epoch: int, step: int, total: int) -> list[float]:
+        config, factor = self._config, LazyAdam.factor(step / total)
+        given = [(config.rate, LazyAdam._betas)]
+        for name in self._tables:
+            rate = config.wide_rate if name == "wide" else config.sparse_rate
+            given.append((1.0 if rate is None else rate, LazyAdam._row_betas))
+        found = []
+        for rate, (beta1, beta2) in given:
+            first, second = 1 - beta1 ** (step + 1), sqrt(1 - beta2 ** (step + 1))
+            found += [rate * factor / first, 1 / second, rate * factor * config.l2]
+        return found + [0.0] * (RATES - len(found))
+
+    def forget(self) -> None:
+        self.refresh()
+        for pair in self._moments:
+            for tensor in pair:
+                tensor.zero_()
+        for table in self._tables.values():
+            table.forget()
+
+    def state(self, steps: int) -> dict[str, torch.Tensor]:
+        """Under the names that torch's AdamW has for them."""
+        tensors = {}
+        for n, (first, second) in enumerate(self._moments):
+            own = {"step": torch.tensor(float(steps)), "exp_avg": first, "exp_avg_sq": second}
+            tensors |= {f"dense.{n}.{key}": value for key, value in own.items()}
+        return tensors
+
+    def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        self.refresh()
+        for n, (first, second) in enumerate(self._moments):
+            first.copy_(tensors[f"dense.{n}.exp_avg"])
+            second.copy_(tensors[f"dense.{n}.exp_avg_sq"])
+
+
+class CardMomentum(_Dense):
+    """v = momentum * v + gradient + l2 * w; w -= rate * v."""
+
+    def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, Table]):
+        super().__init__(network, config, tables)
+        self._velocities, self._epoch = [torch.zeros_like(p) for p in self._parameters], 0
+
+    @torch.no_grad()
+    def step(self, rates: torch.Tensor) -> None:
+        for (p, copy, gradient), v in zip(self._gradients(), self._velocities):
+            v.mul_(rates[1]).add_(gradient)
+            if self._config.l2 and p.ndim > 1:
+                v.add_(p, alpha=self._config.l2)
+            p.addcmul_(v, rates[0], value=-1)
+            if copy is not None:
+                copy.copy_(p)
+
+    def rates(self, epoch: int, step: int, total: int) -> list[float]:
+        self._epoch = epoch
+        return [*MomentumSGD.rates(self._config, epoch), *[0.0] * (RATES - 2)]
+
+    def forget(self) -> None:
+        self.refresh()
+        for v in self._velocities:
+            v.zero_()
+
+    def state(self, steps: int) -> dict[str, torch.Tensor]:
+        tensors = {f"dense.{n}.momentum_buffer": v for n, v in enumerate(self._velocities)}
+        return tensors | {"epoch": torch.tensor(self._epoch)}
+
+    def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        self.refresh()
+        for n, v in enumerate(self._velocities):
+            v.copy_(tensors[f"dense.{n}.momentum_buffer"])

@@ -1,0 +1,215 @@
+"""The logic of captured steps, without a card: its kernels are stood in for by the processor's, graphs by plain calls.
+
+Products are then in float32, so the steps must be those of `PlainSteps` to rounding. tests/gpu has the real thing.
+"""
+
+import contextlib
+import os
+import signal
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from sketchnet import SketchClassifier
+from sketchnet.data import Synthetic
+from sketchnet.kernels import backend
+from sketchnet.projection import on_device
+from sketchnet.training import TrainingConfig, captured, card_layers, card_optimisers, loop
+from sketchnet.training.defaults import choose_device
+from sketchnet.training.examples import Examples
+from sketchnet.training.loop import Interrupted, train
+from sketchnet.training.steps import PlainSteps
+from sketchnet.training.task import Task
+
+CPU = backend("cpu")
+FIXED = {"learn_projection": False, "wide": False}
+SMALL = {"dropout": 0.0, "feature_dropout": 0.0, "n_components": 64, "hidden": (32, 16), "epochs": 3}
+
+
+def taken(rows, csr):
+    return CPU.gather_rows(*(tensor.numpy() for tensor in csr), rows.numpy())
+
+
+def sketch_forward(rows, csr, keys, rate, key, weight, bias, out):
+    codes = CPU.draw_buckets(key, np.arange(len(weight)), out.shape[1])
+    CPU.scatter_forward(*taken(rows, csr), None, codes, weight.numpy(), bias.detach().numpy(), out.numpy())
+
+
+def sketch_backward(rows, csr, keys, rate, key, gradient, out):
+    codes = CPU.draw_buckets(key, np.arange(len(out)), gradient.shape[1])
+    out += torch.from_numpy(CPU.scatter_backward(*taken(rows, csr), None, codes, gradient.numpy()))
+
+
+def wide_forward(rows, csr, keys, rate, weight, out):
+    CPU.wide_forward(*taken(rows, csr), weight.numpy(), out.numpy())
+
+
+def wide_backward(rows, csr, keys, rate, gradient, out):
+    out += torch.from_numpy(CPU.wide_backward(*taken(rows, csr), len(out), gradient.numpy()))
+
+
+def adam_rows(rows, csr, gradient, weight, moments, rates, betas, epsilon):
+    used = np.unique(taken(rows, csr)[1])
+    tensors = [tensor.view(len(tensor), -1) for tensor in (weight, *moments)]
+    table = np.hstack([tensor.numpy() for tensor in tensors])
+    by_row = gradient.view(len(gradient), -1).numpy()[used]
+    CPU.adam_step(table, used, by_row, float(rates[0]), *betas, epsilon, float(rates[1]), float(rates[2]))
+    for tensor, part in zip(tensors, np.split(table, 3, axis=1)):
+        tensor.copy_(torch.from_numpy(part.copy()))
+    gradient.zero_()
+
+
+def adam_all(weight, shadow, gradient, moments, rates, betas, epsilon, decays):
+    table = torch.stack([tensor.reshape(-1) for tensor in (weight, *moments)], dim=1).numpy()
+    rate, correction, decay = rates[:3].tolist()
+    how = *betas, epsilon, correction, decay if decays else 0.0
+    CPU.adam_step(table, np.arange(len(table)), gradient.reshape(-1, 1).numpy(), rate, *how)
+    for tensor, part in zip((weight, *moments), table.T):
+        tensor.copy_(torch.from_numpy(part.copy()).view(tensor.shape))
+    if shadow is not None:
+        shadow.copy_(weight)
+
+
+def moments(rows):
+    rows = rows.double()
+    return rows.mean(dim=0), (rows - rows.mean(dim=0)).square().sum(dim=0), rows.abs().amax(dim=0)
+
+
+def project_on_device(operator, rows, out=None, device=None):
+    result = torch.from_numpy(operator.apply(rows))
+    return result if out is None else out.copy_(result)
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """Make captured steps possible here, and take them."""
+    kernels = (sketch_forward, sketch_backward, wide_forward, wide_backward, adam_rows, adam_all, moments)
+    stand_in = SimpleNamespace(**{kernel.__name__: kernel for kernel in kernels})
+    for module in (captured, card_layers, card_optimisers):
+        monkeypatch.setattr(module, "backend", lambda name="cpu": stand_in if name == "gpu" else CPU)
+    monkeypatch.setattr(on_device, "project_on_device", project_on_device)
+    monkeypatch.setattr(torch.Tensor, "bfloat16", lambda tensor: tensor.float().clone())
+    stream = SimpleNamespace(wait_stream=lambda other: None)
+    for name in ("device", "stream", "graph"):
+        monkeypatch.setattr(torch.cuda, name, lambda what: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "Stream", lambda: stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: stream)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", SimpleNamespace)
+    capture = captured.CapturedSteps._capture
+
+    def captured_steps(network, task, examples, config, budget, note):
+        return captured.CapturedSteps(network, task, examples, config, note)
+
+    def with_replay(steps):
+        graph = capture(steps)
+        graph.replay = lambda: steps._step(steps._batch)
+        return graph
+
+    monkeypatch.setattr(captured.CapturedSteps, "_capture", with_replay)
+    monkeypatch.setattr(loop, "make_steps", captured_steps)
+    return SimpleNamespace(off=lambda: monkeypatch.setattr(loop, "make_steps", PlainSteps))
+
+
+def rows(n=500):
+    data = Synthetic(n=n, d=3000, density=1e-2).rows(slice(0, n))
+    return data.scipy(), data.labels
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"wide": False, "l2": 0.01},
+        {"hashed_columns": 500, "hidden": ()},
+        {"scale_input": "max_abs", "batch_size": 64},
+        FIXED,
+        {**FIXED, "normalise": "batch"},
+        {**FIXED, "scheme": "gaussian", "normalise": "max_abs", "optimiser": "sgd", "learning_rate": 0.05, "l2": 1e-3},
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_same_steps(card, settings, n_classes):
+    X, y = rows()
+    y = (y + 2 * (np.arange(len(y)) % 2)) % n_classes
+    weights = np.where(y == 1, 2.0, 1.0) if settings == FIXED else None
+    ours = SketchClassifier(device="cpu", **{**SMALL, **settings}).fit(X, y, weights)
+    card.off()
+    theirs = SketchClassifier(device="cpu", **{**SMALL, **settings}).fit(X, y, weights)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=2e-3)
+    losses = [[record["loss"] for record in model.history_ if "loss" in record] for model in (ours, theirs)]
+    np.testing.assert_allclose(*losses, rtol=1e-3)
+    assert all(p.is_contiguous() for model in (ours, theirs) for p in model.model_.network.parameters())
+
+
+@pytest.mark.parametrize("settings", [{}, FIXED, {**FIXED, "optimiser": "sgd", "learning_rate": 0.01}])
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_stopped_run_goes_on(card, settings, moved, tmp_path):
+    """In the middle of an epoch, here or as plain steps elsewhere, to the same weights."""
+    X, y = rows()
+    task = Task.of_labels(y)
+    rates = {"sparse_learning_rate": 0.01, "wide_learning_rate": 0.01}
+    estimator = SketchClassifier(**{**SMALL, **settings, **rates, "batch_size": 64})
+    examples = Examples(estimator._batch(X), task.encode(y))
+
+    def model():
+        estimator._build(task, examples.data, 0)
+        return estimator.model_
+
+    def stop(done, total, note):
+        if done == 11:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    whole, cut, again = model(), model(), model()
+    train(whole, examples, None)
+    with pytest.raises(Interrupted):
+        train(cut, examples, None, folder=tmp_path, tick=stop)
+    if moved:
+        card.off()
+    train(again, examples, None, folder=tmp_path)
+    for name, tensor in whole.network.state_dict().items():
+        torch.testing.assert_close(again.network.state_dict()[name], tensor, rtol=1e-3, atol=1e-4)
+
+
+def test_what_goes_wrong_at_the_start_leaves_the_network_as_it_was(card, monkeypatch):
+    X, y = rows()
+    estimator = SketchClassifier(**SMALL)
+    task = Task.of_labels(y)
+    examples = Examples(estimator._batch(X), task.encode(y))
+    estimator._build(task, examples.data, 0)
+    network = estimator.model_.network
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+
+    def fails(steps):
+        raise torch.cuda.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(captured.CapturedSteps, "_capture", fails)
+    monkeypatch.setattr(captured, "can_capture", lambda *of: True)
+    steps = captured.make_steps(network, task, examples, estimator.model_.training, 2**30, lambda record: None)
+    assert isinstance(steps, PlainSteps)
+    steps.close()
+    assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
+
+
+def test_a_card_is_taken_where_it_helps(monkeypatch):
+    monkeypatch.setattr("sketchnet.training.defaults.gpu_missing", lambda: None)
+    X, y = rows()
+    task = Task.of_labels(y)
+
+    def device(n_rows, name="auto", **settings):
+        estimator = SketchClassifier(**{**SMALL, **settings}, device="cpu")
+        estimator._build(task, estimator._batch(X), 0)
+        return choose_device(name, estimator.model_, n_rows).type
+
+    assert device(10**6) == "cuda"
+    assert device(1000) == "cpu"
+    assert device(10**6, name="cpu") == "cpu"
+    assert device(10**6, **FIXED) == "cuda"
+    assert device(10**6, learn_projection=False) == "cpu"  # with a wide path
+    assert device(10**6, eta=0.5) == device(10**6, scheme="li") == device(10**6, optimiser="sgd") == "cpu"
+    assert not captured.is_known(_settings(learn=True), Task("multilabel", (0, 1)), TrainingConfig())
+
+
+def _settings(learn):
+    return SimpleNamespace(learn=learn, scheme="count_sketch", eta=1, wide=True, feature_dropout=0.0)
