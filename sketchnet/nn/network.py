@@ -111,7 +111,8 @@ class BatchNorm(nn.BatchNorm1d):
 class SketchNetwork(nn.Module):
     """projection → normalisation → activation → hidden ReLU layers → outputs, plus the wide path.
 
-    `forward` takes a CsrBatch. The layers that read sparse rows work on the processor; the others follow `.to(device)`.
+    `forward` takes a CsrBatch. The layers that read sparse rows work on the processor; the others follow `.to(device)`
+    (training may take all of them to a card meanwhile: `training/captured.py`).
     With a projection that does not learn, `project` can be called once and `forward_projected` from then on.
     """
 

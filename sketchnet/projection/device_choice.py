@@ -11,13 +11,16 @@ from sketchnet.errors import InputError
 from sketchnet.kernels.registry import gpu_missing
 
 WIDEST = 2**31 - 2**16  # columns of a result on a GPU: kernels number them by 32 bits, and round up
-_WORTHWHILE = 2**28  # products and numbers to write from which on "auto" takes a GPU: getting it to work takes seconds
+_WORTHWHILE = 2**28  # products from which on "auto" takes a GPU: getting it to work takes seconds
 
 
-def choose_device(device: str | None, X, k: int, dtype, sparse_output: bool = False) -> str | None:
+def choose_device(
+    device: str | None, X, k: int, dtype, sparse_output: bool = False, per_entry: float | None = None
+) -> str | None:
     """The CUDA device to project X on, None for the processor; an error if one is asked for and not possible.
 
-    "auto" takes a GPU for sparse X with dense float32 results, if there is enough to do.
+    "auto" takes a GPU for sparse X with dense float32 results, if there is enough to do: `per_entry` products for each
+    non-zero, k unless given, and the results to write, of which eight take as long as a product.
     """
     if device is None:
         return None
@@ -25,7 +28,8 @@ def choose_device(device: str | None, X, k: int, dtype, sparse_output: bool = Fa
         raise InputError(f"device {device!r} is not possible; it is auto, cpu or cuda")
     suits = np.dtype(dtype) == np.float32 and not sparse_output and k <= WIDEST
     if device == "auto":
-        suits = suits and isinstance(X, CsrBatch) and (X.n_rows + len(X.indices)) * k >= _WORTHWHILE
+        suits = suits and isinstance(X, CsrBatch)
+        suits = suits and X.n_entries * (k if per_entry is None else per_entry) + X.n_rows * k / 8 >= _WORTHWHILE
         return "cuda" if suits and gpu_missing() is None else None
     if device == "cpu":
         return None

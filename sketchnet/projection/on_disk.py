@@ -85,7 +85,7 @@ def project_to_file(
 
 def _plan(operator: Operator, X: CsrBatch, dtype, memory, device: str | None) -> tuple[Plan, Callable]:
     """The units of work, and what runs them: the operator itself, or the same by way of a GPU."""
-    card = choose_device(device, X, operator.k, dtype)
+    card = choose_device(device, X, operator.k, dtype, per_entry=operator.per_entry)
     if card is None:
         return operator.plan(X, parse_memory(memory)), operator.run
     from sketchnet.projection.on_device import device_slices, run_on_device  # here, because it loads torch

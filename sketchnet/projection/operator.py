@@ -47,6 +47,11 @@ class Operator(ABC):
 
     sparse = False  # whether rows of P are sparse, so that sparse output makes sense
 
+    @property
+    def per_entry(self) -> float:
+        """Products for each non-zero of the data."""
+        return self.k
+
     def __init__(self, scheme: Scheme, d: int, seed: int, scale: float):
         self.scheme = scheme
         self.d = check_integer("d", d, 1, 2**63)
@@ -111,7 +116,7 @@ class Operator(ABC):
         X = as_csr(X, self.d) if is_sparse else as_dense(X, self.d)
         n = X.n_rows if is_sparse else len(X)
         dtype = output_dtype(X.values if is_sparse else X, dtype if out is None else out.dtype)
-        card = choose_device(device, X, self.k, dtype, sparse_output)
+        card = choose_device(device, X, self.k, dtype, sparse_output, self.per_entry)
         if sparse_output:
             if not self.sparse:
                 raise InputError(f"sparse_output needs a sparse scheme (count_sketch, li), not {self.scheme.name}")

@@ -19,6 +19,10 @@ class SparseOperator(Operator):
     sparse = True
 
     @property
+    def per_entry(self) -> float:
+        return self._per_row
+
+    @property
     @abstractmethod
     def _per_row(self) -> float:
         """Non-zeros of a row of P, on average."""

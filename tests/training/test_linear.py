@@ -1,0 +1,94 @@
+"""The linear model that is blended into the wide path."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sketchnet.data import CsrBatch
+from sketchnet.training import linear
+from sketchnet.training.defaults import build_model, make_configs
+from sketchnet.training.examples import Examples, hold_back
+from sketchnet.training.task import Task
+
+
+def planted(n=3000, d=40, n_classes=2, seed=0):
+    """Rows whose class is a linear function of them."""
+    rng = np.random.default_rng(seed)
+    X = sparse.random_array((n, d), density=0.3, format="csr", rng=rng, dtype=np.float32)
+    scores = X @ rng.standard_normal((d, n_classes))
+    labels = scores.argmax(axis=1)
+    task = Task.of_labels(labels)
+    return Examples(CsrBatch(X.indptr, X.indices, X.data, d), task.encode(labels)), task
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("trial_rows", [10**6, 200])
+def test_an_untrained_network_becomes_the_linear_model(n_classes, trial_rows, monkeypatch):
+    """It knows nothing, so validation rows ask for the linear model, which is solved on all rows in the end."""
+    monkeypatch.setattr(linear, "_TRIAL_ROWS", trial_rows)
+    examples, task = planted(n_classes=n_classes)
+    examples, valid = hold_back(examples, 0.2, 0)
+    model = build_model(task, examples.data, {"n_components": 16, "hidden": (8,)}, 0)
+    model.network.eval()
+    untrained = np.mean(task.numbers(model.outputs(valid.data)) != valid.targets)
+    record = linear.blend_linear(model, examples, valid)
+    assert record["linear_valid_error"] < 0.2 < untrained
+    assert record["share"] > 0.5
+    assert record["valid_error"] <= record["linear_valid_error"] + 0.02
+    for part in (examples, valid):  # the validation rows are learnt too
+        assert np.mean(task.numbers(model.outputs(part.data)) != part.targets) < 0.2
+
+
+def outcomes(n, wrong, rng):
+    """Outputs of one class or the other, of which some are wrong."""
+    classes = rng.integers(0, 2, n)
+    outputs = np.where(classes == 1, 1.0, -1.0)
+    outputs[rng.permutation(n)[:wrong]] *= -1
+    return outputs, classes
+
+
+def weigh(outputs, margins, classes):
+    angle, _, errors = linear._weigh(outputs[:, None], margins[:, None], classes, "binary")
+    return angle, errors
+
+
+def test_a_good_network_beside_a_bad_linear_model_stays_alone():
+    rng = np.random.default_rng(0)
+    outputs, classes = outcomes(2000, 20, rng)
+    angle, errors = weigh(outputs, rng.standard_normal(2000) * 0.5, classes)
+    assert angle < np.pi / 4
+    assert errors <= 40
+
+
+def test_where_validation_rows_cannot_tell_it_is_the_linear_model():
+    rng = np.random.default_rng(1)
+    outputs, classes = outcomes(2000, 100, rng)
+    margins, wrong = outputs.copy(), (outputs > 0) != classes
+    for rows in (np.flatnonzero(wrong)[:3], np.flatnonzero(~wrong)[:4]):  # three for, four against: chance
+        margins[rows] *= -1
+    assert weigh(outputs, 0.99 * margins, classes)[0] == np.pi / 2
+
+
+def test_what_is_chosen_is_within_a_standard_error_of_the_best():
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        classes = rng.integers(0, 2, 150)
+        signs = np.where(classes == 1, 1.0, -1.0)
+        outputs, margins = (signs * rng.normal(0.7, 1, 150) for _ in range(2))
+        blends = [np.cos(a) * outputs + np.sin(a) * margins for a in linear._ANGLES]
+        wrong = np.array([(blend > 0) != classes for blend in blends])
+        angle, errors = weigh(outputs, margins, classes)
+        chosen, best = int(np.argmin(np.abs(linear._ANGLES - angle))), wrong.sum(axis=1).argmin()
+        assert errors == wrong[chosen].sum()
+        assert errors - wrong[best].sum() <= np.sqrt((wrong[chosen] != wrong[best]).sum())
+
+
+def test_more_features_are_dropped_where_rows_have_many_rare_ones():
+    def chosen(n_entries, n_columns, **settings):
+        return make_configs(Task("binary", (0, 1)), 1000, n_columns, n_entries, settings, 0)[0].feature_dropout
+
+    assert chosen(100_000, 10**6) == 0.5
+    assert chosen(10_000, 10**6) == 0.3  # short rows
+    assert chosen(100_000, 784) == 0.3  # dense ones
+    assert chosen(100_000, 10**6, feature_dropout=0.1) == 0.1
+    assert chosen(100_000, 10**6, learn=False, wide=False) == 0
