@@ -61,8 +61,9 @@ def test_auto_falls_back(no_gpu, tmp_path):
 
 
 def test_auto_takes_the_card_where_it_pays(gpu):
-    much = CsrBatch(np.zeros(2**19, np.int64), np.empty(0, np.int64), np.empty(0, np.float32), 1000)
+    much = CsrBatch(np.arange(2**19), np.zeros(2**19 - 1, np.int64), np.ones(2**19 - 1, np.float32), 1000)
     assert choose_device("auto", much, 1000, np.float32) == "cuda"
+    assert choose_device("auto", much, 1000, np.float32, per_entry=1) is None  # Count Sketch is quick anywhere
     assert choose_device("auto", much, 100, np.float32) is None  # little to do
     assert choose_device("auto", much, 1000, np.float64) is None
     assert choose_device("auto", much, 1000, np.float32, sparse_output=True) is None
