@@ -20,7 +20,7 @@ from sketchnet.data.csr import CsrBatch, as_csr
 from sketchnet.errors import InputError, StorageError
 from sketchnet.kernels import backend
 from sketchnet.memory import parse_memory
-from sketchnet.projection.device_choice import choose_device
+from sketchnet.projection.device_choice import card_for
 from sketchnet.projection.operator import Operator, output_dtype
 from sketchnet.projection.slicing import Plan, Unit
 from sketchnet.storage import locked, write_json, writing
@@ -58,8 +58,8 @@ def project_to_file(
             "source": source,
             "dtype": dtype.name,
             "memory": budget,
+            "device": "cpu" if run == operator.run else "cuda",
             "plan": zlib.crc32(repr(plan).encode()),  # units are counted, so they must be the same ones
-            **({} if run == operator.run else {"device": "cuda"}),
         }
         done = _done(partial, record, job, overwrite)
         if path.exists() and not partial.exists() and done:  # all was done but tidying up
@@ -85,7 +85,7 @@ def project_to_file(
 
 def _plan(operator: Operator, X: CsrBatch, dtype, memory, device: str | None) -> tuple[Plan, Callable]:
     """The units of work, and what runs them: the operator itself, or the same by way of a GPU."""
-    card = choose_device(device, X, operator.k, dtype, per_entry=operator.per_entry)
+    card = card_for(device, X, operator.k, dtype, per_entry=operator.per_entry)
     if card is None:
         return operator.plan(X, parse_memory(memory)), operator.run
     from sketchnet.projection.on_device import device_slices, run_on_device  # here, because it loads torch

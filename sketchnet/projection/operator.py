@@ -18,7 +18,7 @@ from sketchnet.data.csr import CsrBatch, as_csr, as_dense, check_finite, sparse_
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend as kernel_backend
 from sketchnet.memory import parse_memory
-from sketchnet.projection.device_choice import choose_device
+from sketchnet.projection.device_choice import card_for
 from sketchnet.projection.slicing import Plan, spans
 
 
@@ -116,7 +116,7 @@ class Operator(ABC):
         X = as_csr(X, self.d) if is_sparse else as_dense(X, self.d)
         n = X.n_rows if is_sparse else len(X)
         dtype = output_dtype(X.values if is_sparse else X, dtype if out is None else out.dtype)
-        card = choose_device(device, X, self.k, dtype, sparse_output, self.per_entry)
+        card = card_for(device, X, self.k, dtype, sparse_output, self.per_entry)
         if sparse_output:
             if not self.sparse:
                 raise InputError(f"sparse_output needs a sparse scheme (count_sketch, li), not {self.scheme.name}")

@@ -21,7 +21,7 @@ class Table:
 
     def step(self, rows, csr, rates: torch.Tensor) -> None:
         mine = rates[self.offset : self.offset + 3]
-        how = mine, LazyAdam._row_betas, LazyAdam._epsilon
+        how = mine, LazyAdam.row_betas, LazyAdam.epsilon
         backend("gpu").adam_rows(rows, csr, self.gradient, self.weight, self._moments, *how)
 
     def forget(self) -> None:

@@ -62,15 +62,15 @@ class CardAdam(_Dense):
     @torch.no_grad()
     def step(self, rates: torch.Tensor) -> None:
         for (p, copy, gradient), moments in zip(self._gradients(), self._moments):
-            how = moments, rates, LazyAdam._betas, LazyAdam._epsilon, p.ndim > 1
+            how = moments, rates, LazyAdam.betas, LazyAdam.epsilon, p.ndim > 1
             backend("gpu").adam_all(p, copy, gradient.contiguous(), *how)
 
     def rates(self, epoch: int, step: int, total: int) -> list[float]:
         config, factor = self._config, LazyAdam.factor(step / total)
-        given = [(config.rate, LazyAdam._betas)]
+        given = [(config.rate, LazyAdam.betas)]
         for name in self._tables:
             rate = config.wide_rate if name == "wide" else config.sparse_rate
-            given.append((1.0 if rate is None else rate, LazyAdam._row_betas))
+            given.append((1.0 if rate is None else rate, LazyAdam.row_betas))
         found = []
         for rate, (beta1, beta2) in given:
             first, second = 1 - beta1 ** (step + 1), sqrt(1 - beta2 ** (step + 1))

@@ -121,12 +121,12 @@ class Optimiser(ABC):
 class LazyAdam(Optimiser):
     """AdamW; for tables of weights its lazy form: rows that a batch does not use keep weights and moments."""
 
-    _betas, _epsilon = (0.9, 0.999), 1e-8
+    betas, epsilon = (0.9, 0.999), 1e-8
     # A row that is used for the first time, late in training, moves by rate * (1 - beta1) / sqrt(1 - beta2): once.
-    _row_betas = (0.9, 0.99)
+    row_betas = (0.9, 0.99)
 
     def _make_dense(self, groups):
-        return torch.optim.AdamW(groups, lr=self.config.rate, betas=self._betas, eps=self._epsilon, fused=True)
+        return torch.optim.AdamW(groups, lr=self.config.rate, betas=self.betas, eps=self.epsilon, fused=True)
 
     @staticmethod
     def _kept(width):
@@ -145,11 +145,11 @@ class LazyAdam(Optimiser):
         self._factor = factor
 
     def _update(self, name, rows, gradient):
-        (beta1, beta2), rate = self._row_betas, self._row_rate(name) * self._factor
+        (beta1, beta2), rate = self.row_betas, self._row_rate(name) * self._factor
         first_correction = 1 / (1 - beta1**self.steps)
         second_correction = 1 / sqrt(1 - beta2**self.steps)
         backend().adam_step(
-            self._table(name), rows, gradient, rate * first_correction, beta1, beta2, self._epsilon,
+            self._table(name), rows, gradient, rate * first_correction, beta1, beta2, self.epsilon,
             second_correction, rate * self.config.l2,
         )  # fmt: skip
 

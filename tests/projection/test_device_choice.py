@@ -12,7 +12,7 @@ from sketchnet.data import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.projection import CountSketch
-from sketchnet.projection.device_choice import choose_device
+from sketchnet.projection.device_choice import card_for
 from sketchnet.projection.on_disk import project_to_file
 
 WITHOUT = "torch finds no CUDA device"
@@ -62,14 +62,14 @@ def test_auto_falls_back(no_gpu, tmp_path):
 
 def test_auto_takes_the_card_where_it_pays(gpu):
     much = CsrBatch(np.arange(2**19), np.zeros(2**19 - 1, np.int64), np.ones(2**19 - 1, np.float32), 1000)
-    assert choose_device("auto", much, 1000, np.float32) == "cuda"
-    assert choose_device("auto", much, 1000, np.float32, per_entry=1) is None  # Count Sketch is quick anywhere
-    assert choose_device("auto", much, 100, np.float32) is None  # little to do
-    assert choose_device("auto", much, 1000, np.float64) is None
-    assert choose_device("auto", much, 1000, np.float32, sparse_output=True) is None
-    assert choose_device("auto", np.zeros((2**19, 1)), 1000, np.float32) is None  # dense
-    assert choose_device("cpu", much, 1000, np.float32) is choose_device(None, much, 1000, np.float32) is None
-    assert choose_device("cuda:1", batch(rows()), 10, np.float32) == "cuda:1"
+    assert card_for("auto", much, 1000, np.float32) == "cuda"
+    assert card_for("auto", much, 1000, np.float32, per_entry=1) is None  # Count Sketch is quick anywhere
+    assert card_for("auto", much, 100, np.float32) is None  # little to do
+    assert card_for("auto", much, 1000, np.float64) is None
+    assert card_for("auto", much, 1000, np.float32, sparse_output=True) is None
+    assert card_for("auto", np.zeros((2**19, 1)), 1000, np.float32) is None  # dense
+    assert card_for("cpu", much, 1000, np.float32) is card_for(None, much, 1000, np.float32) is None
+    assert card_for("cuda:1", batch(rows()), 10, np.float32) == "cuda:1"
 
 
 def test_what_no_card_can_do(gpu):
