@@ -3,8 +3,8 @@
 An L2-regularised support vector machine with squared hinge loss, as LIBLINEAR solves it; C is chosen on the validation
 rows, then it is solved once more on all rows. Its margins and the network's outputs are added with weights that follow
 from the validation rows: the middle of all weights whose error there is within one standard error of the best, or the
-linear model alone, if that is among them. The sum is a network of the same form: tables of the wide path add up, and
-the last layer is scaled.
+linear model alone, if that is among them (with few rows, within up to two). The sum is a network of the same form:
+tables of the wide path add up, and the last layer is scaled.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _PASSES, _FEWEST_PASSES, _ALL_PASSES = 20, 4, 20_000_000  # over the rows; the l
 _TOLERANCE = 0.1
 _ANGLES = np.linspace(0, np.pi / 2, 13)
 _SCALES = np.geomspace(0.05, 20, 25)
+_FEW = 500  # validation rows that can hardly tell
 _ROWS = 8192  # solved at a time, in an order that mixes
 
 
@@ -129,8 +130,9 @@ def _weigh(outputs: np.ndarray, margins: np.ndarray, classes: np.ndarray, kind: 
     best = int(wrong.sum(axis=1).argmin())
     # Paired: rows on which a blend and the best one differ are coin tosses, if they are equally good.
     excess, spread = wrong.sum(axis=1) - wrong[best].sum(), np.sqrt((wrong != wrong[best]).sum(axis=1))
-    as_good = np.flatnonzero(excess <= spread)
-    chosen = int(as_good[-1] if as_good[-1] == len(_ANGLES) - 1 else as_good[len(as_good) // 2])
+    as_good, last = np.flatnonzero(excess <= spread), len(_ANGLES) - 1
+    sure = 1 + min(1.0, _FEW / len(classes))  # few rows, which have chosen the epoch as well, prove less
+    chosen = last if excess[last] <= sure * spread[last] else int(as_good[len(as_good) // 2])
     losses = [_loss(scale * blends[chosen], classes, kind) for scale in _SCALES]
     return float(_ANGLES[chosen]), float(_SCALES[int(np.argmin(losses))]), int(wrong[chosen].sum())
 
