@@ -132,7 +132,7 @@ def _weigh(outputs: np.ndarray, margins: np.ndarray, classes: np.ndarray, kind: 
     excess, spread = wrong.sum(axis=1) - wrong[best].sum(), np.sqrt((wrong != wrong[best]).sum(axis=1))
     as_good, last = np.flatnonzero(excess <= spread), len(_ANGLES) - 1
     sure = 1 + min(1.0, _FEW / len(classes))  # few rows, which have chosen the epoch as well, prove less
-    chosen = last if excess[last] <= sure * spread[last] else int(as_good[len(as_good) // 2])
+    chosen = last if excess[last] <= sure * spread[last] else int(as_good[(len(as_good) - 1) // 2])
     losses = [_loss(scale * blends[chosen], classes, kind) for scale in _SCALES]
     return float(_ANGLES[chosen]), float(_SCALES[int(np.argmin(losses))]), int(wrong[chosen].sum())
 
