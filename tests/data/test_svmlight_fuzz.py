@@ -8,7 +8,8 @@ import pytest
 from sketchnet.data.svmlight import SvmlightReader, read_svmlight
 from sketchnet.errors import InputError
 from sketchnet.kernels.cpu import threads
-from tests.data.test_svmlight import ERRORS, EXAMPLE, Malformed, assert_same, joined, parse_plainly
+from tests.data.plain_svmlight import Malformed, assert_same, joined, parse_plainly
+from tests.data.test_svmlight import ERRORS, EXAMPLE
 
 SEEDS = [
     EXAMPLE,

@@ -1,0 +1,233 @@
+"""What networks as scikit-learn estimators share: settings, rows of any kind, fitting, saving and loading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from sketchnet.data.csr import CsrBatch, as_csr, sparse_rows
+from sketchnet.data.shard_set import ShardSet, open_shards
+from sketchnet.errors import InputError
+from sketchnet.estimators.seeds import seed_of
+from sketchnet.evaluation.attribution import contributions
+from sketchnet.training.defaults import build_model, choose_device, describe
+from sketchnet.training.examples import Examples, hold_back
+from sketchnet.training.loop import even_rates, train, train_once
+from sketchnet.training.model import load_model
+from sketchnet.training.optimisers import make_optimiser
+from sketchnet.training.task import Task
+
+_SETTINGS = {  # names of ours, and of the configs
+    "scheme": "scheme",
+    "n_components": "n_components",
+    "options": "options",
+    "learn_projection": "learn",
+    "eta": "eta",
+    "wide": "wide",
+    "hashed_columns": "hashed_columns",
+    "normalise": "normalise",
+    "scale_input": "scale_input",
+    "activation": "activation",
+    "hidden": "hidden",
+    "hidden_norm": "hidden_norm",
+    "dropout": "dropout",
+    "feature_dropout": "feature_dropout",
+    "epochs": "epochs",
+    "batch_size": "batch_size",
+    "optimiser": "optimiser",
+    "learning_rate": "rate",
+    "sparse_learning_rate": "sparse_rate",
+    "wide_learning_rate": "wide_rate",
+    "l2": "l2",
+    "patience": "patience",
+    "seconds": "seconds",
+}
+
+
+class NetworkEstimator(BaseEstimator):
+    def __init__(
+        self,
+        scheme="count_sketch",
+        n_components=1000,
+        *,
+        options=None,
+        learn_projection=True,
+        eta=1.0,
+        wide=True,
+        hashed_columns=None,
+        normalise="auto",
+        scale_input="none",
+        activation="linear",
+        hidden="auto",
+        hidden_norm="auto",
+        dropout="auto",
+        feature_dropout="auto",
+        epochs="auto",
+        batch_size="auto",
+        optimiser="adamw",
+        learning_rate="auto",
+        sparse_learning_rate="auto",
+        wide_learning_rate="auto",
+        l2="auto",
+        patience="auto",
+        seconds=None,
+        validation_fraction=0.1,
+        memory="1GiB",
+        device="auto",
+        verbose=False,
+        random_state=0,
+    ):
+        for name, value in locals().items():
+            if name != "self":
+                setattr(self, name, value)
+
+    def fit(self, X, y=None, sample_weight=None, *, valid=None):
+        """Learn from X (array, sparse matrix, `ShardSet` or its folder) and y (for a data set on disk, its labels).
+
+        `valid=(X, y)` chooses the best epoch; without it `validation_fraction` of the rows are held back for that.
+        """
+        X, y = self._rows_and_labels(X, y, reset=True)
+        y, weights = self._learn_labels(y, sample_weight, X.n_rows)
+        task = self._task(y)
+        examples = Examples(X, task.encode(y), weights)
+        if valid is not None:
+            Xv, yv = self._rows_and_labels(*valid, reset=False)
+            held_back = Examples(Xv, task.encode(yv))
+        else:
+            examples, held_back = hold_back(examples, self.validation_fraction, seed_of(self.random_state))
+        self._build(task, examples.data, examples.data.n_rows)
+        self.model_.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
+        if self.verbose:
+            print(describe(self.model_, examples.data.n_rows))
+        train(self.model_, examples, held_back, memory=self.memory, report=print if self.verbose else _quiet)
+        if self.device == "auto":
+            self.model_.network.to("cpu")  # where it can be pickled for everybody, and single rows take no detour
+        self._set_history()
+        self._optimiser = None
+        return self
+
+    def partial_fit(self, X, y, sample_weight=None, **first):
+        """Learn from some more rows, in one pass and at constant rates."""
+        begin = not hasattr(self, "model_")
+        X, y = self._rows_and_labels(X, y, reset=begin)
+        y, weights = self._learn_labels(y, sample_weight, X.n_rows, **(first if begin else {}), keep=not begin)
+        if begin:
+            self._build(self._task(y), X, 0)
+        examples = Examples(X, self.model_.task.encode(y), weights)
+        if getattr(self, "_optimiser", None) is None:
+            self._optimiser = make_optimiser(self.model_.network, even_rates(self.model_, examples))
+        train_once(self.model_, examples, self._optimiser)
+        return self
+
+    def explain(self, X, output=None):
+        """What each non-zero of X contributes to an output, gradient times value: a CSR array like X.
+
+        `output` is a class (by default, the one that is predicted for each row).
+        """
+        check_is_fitted(self)
+        X = self._rows(X, reset=False)
+        return contributions(self.model_, X, output)
+
+    def get_feature_importance(self, X):
+        """The mean absolute contribution of every column over the rows of X: a sparse row of n_features_in_ columns."""
+        found = abs(self.explain(X))
+        return sparse.csr_array(found.sum(axis=0).reshape(1, -1) / max(1, found.shape[0]))
+
+    def save(self, folder) -> None:
+        """Write a model folder, as `sketchnet train` does."""
+        check_is_fitted(self)
+        self.model_.save(folder)
+
+    @classmethod
+    def load(cls, folder):
+        """An estimator with the model of a folder, from `save` or from `sketchnet train`. No code in it is run."""
+        model = load_model(folder)
+        if (model.task.kind == "regression") != issubclass(cls, RegressorMixin):
+            raise InputError(f"{Path(folder)} is a model for {model.task.kind}; {cls.__name__} cannot load it")
+        config = {**model.network.config.to_dict(), **model.training.to_dict()}
+        estimator = cls(**{name: config[ours] for name, ours in _SETTINGS.items()}, random_state=config["seed"])
+        estimator.model_ = model
+        estimator.n_features_in_ = model.network.config.n_columns
+        estimator._restore(model.task)
+        estimator._set_history()
+        return estimator
+
+    def _build(self, task: Task, data, n_rows: int) -> None:
+        settings = {ours: getattr(self, name) for name, ours in _SETTINGS.items()}
+        settings["options"] = dict(self.options or {})
+        self.model_ = build_model(task, data, settings, seed_of(self.random_state))
+        self.model_.network.to(choose_device(self.device, self.model_, n_rows))
+
+    # -- data
+
+    def _rows_and_labels(self, X, y, *, reset: bool):
+        if isinstance(X, str | Path):
+            X = open_shards(X)
+        if isinstance(X, ShardSet):
+            if y is None:
+                y = X.labels
+                if y is None:
+                    raise InputError("the data set has no labels; give y")
+                names = X.descriptions[0].get("classes")
+                y = np.asarray(names)[y.astype(np.int64)] if names and not sparse.issparse(y) else y
+            return self._rows(X, reset=reset), y
+        if y is None:
+            raise ValueError(f"requires y to be passed, but the target y is None: {type(self).__name__} learns labels")
+        X, y = validate_data(
+            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True,
+            y_numeric=isinstance(self, RegressorMixin),
+        )  # fmt: skip
+        return self._batch(X), y
+
+    def _rows(self, X, *, reset: bool = False):
+        if isinstance(X, str | Path):
+            X = open_shards(X)
+        if isinstance(X, CsrBatch | ShardSet):
+            if reset:
+                self.n_features_in_ = X.n_columns
+            elif X.n_columns > self.n_features_in_:
+                raise InputError(f"X has {X.n_columns} columns, but {type(self).__name__} is expecting "
+                                 f"{self.n_features_in_} features")  # fmt: skip
+            return X
+        fit_for_us = sparse.issparse(X) and X.format == "csr" and X.dtype in (np.float32, np.float64)
+        if reset or not fit_for_us or X.ndim != 2 or X.shape[1] != self.n_features_in_ or X.shape[0] == 0:
+            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return self._batch(X)  # whose own checks take a tenth of the time, which counts for single rows
+
+    def _batch(self, X) -> CsrBatch:
+        return as_csr(X, X.shape[1]) if sparse.issparse(X) else sparse_rows(X)
+
+    def _set_history(self) -> None:
+        model = self.model_
+        self.history_ = model.history
+        self.n_epochs_ = sum("epoch" in record for record in model.history)
+        self.best_epoch_ = next((record["best_epoch"] for record in model.history if "best_epoch" in record), None)
+        self.settings_ = {**model.network.config.to_dict(), **model.training.to_dict()}
+
+    def _outputs(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        return self.model_.outputs(self._rows(X))
+
+    def _weights(self, sample_weight, n: int):
+        if sample_weight is None:
+            return None
+        weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
+        if weights.sum() <= 0:
+            raise InputError("all sample weights are zero; at least one must be positive")
+        return weights
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _quiet(record: dict) -> None:
+    """Report nothing."""
