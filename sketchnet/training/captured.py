@@ -35,6 +35,7 @@ from sketchnet.training.task import Task
 
 _ROWS = 1 << 16  # brought to the card at a time
 _SHARE = 0.8  # of the card's free memory that rows and tables may take
+_NARROW = torch.bfloat16  # the type of rows that are normalised once
 _REPORT = 64  # steps between two looks at the loss: each waits for the card
 
 
@@ -70,7 +71,7 @@ def _size(settings: NetworkConfig, data) -> float:
     if settings.learn:
         rows = data.n_entries * (4 + (4 if settings.width < 2**31 else 8)) + 8 * data.n_rows
         return 2 * rows + 8 * 4 * settings.width * (1 + settings.n_outputs * settings.wide)
-    return 4 * data.n_rows * settings.n_components
+    return 6 * data.n_rows * settings.n_components  # in float32, and then in bfloat16
 
 
 class CapturedSteps:
@@ -97,11 +98,11 @@ class CapturedSteps:
         self._targets, self._weights = self._task.batch(examples.targets, np.arange(n)).to(self._device), None
         if examples.weights is not None:
             self._weights = self._tensor((examples.weights / examples.mean_weight).astype(np.float32))
-        self._order = torch.zeros(n, dtype=torch.int64, device=self._device)
+        self._order = torch.zeros(self.n_batches, self._batch, dtype=torch.int64, device=self._device)
         self._rates = torch.zeros(self.n_batches, RATES, device=self._device)
         self._keys = torch.zeros(self.n_batches, 2, dtype=torch.int64, device=self._device)
         self._at = torch.zeros((), dtype=torch.int64, device=self._device)
-        self._sums = torch.zeros(2, dtype=torch.float64, device=self._device)
+        self._loss, self._seen = torch.zeros((), dtype=torch.float64, device=self._device), 0
         self._tables = {name: Table(layer, self._device) for name, layer in self._layers.items()}
         if network.config.learn:
             network.projection.bias.data = network.projection.bias.data.to(self._device)
@@ -138,18 +139,23 @@ class CapturedSteps:
         )
 
     def _project(self) -> None:
-        """All rows projected, and their moments taken."""
+        """All rows projected and normalised, in the type that products take."""
         from sketchnet.projection.on_device import project_on_device
 
         network, n = self._network, self._data.n_rows
-        self._rows, done = torch.empty(n, network.config.n_components, device=self._device), 0
+        projected, done = torch.empty(n, network.config.n_components, device=self._device), 0
         for batch in iterate_batches(self._data, _ROWS, shuffle=False):
             columns = network.columns(batch)
-            project_on_device(network.projection.operator, columns, out=self._rows[done : done + batch.n_rows])
+            project_on_device(network.projection.operator, columns, out=projected[done : done + batch.n_rows])
             done += batch.n_rows
-        if network.config.normalise in ("standard", "max_abs"):
-            mean, squares, largest = (x.cpu().numpy() for x in backend("gpu").moments(self._rows))
+        if network.config.normalise == "batch":  # anew in each step, from all of their digits
+            self._rows = projected
+            return
+        if network.config.normalise != "none":
+            mean, squares, largest = (x.cpu().numpy() for x in backend("gpu").moments(projected))
             network.set_moments(Moments.of(n, mean, squares, largest))
+        self._rows = torch.empty_like(projected, dtype=_NARROW)
+        backend("gpu").normalise(projected, network.shift, network.scale, self._rows)
 
     # -- a step
 
@@ -171,14 +177,13 @@ class CapturedSteps:
             self._step(self._batch)
         self._network.load_state_dict(before)
         self._optimiser.forget()
-        self._sums.zero_()
+        self._loss.zero_()
         return graph
 
     def _step(self, size: int) -> None:
         """Of the batch that `_at` points to, which has `size` rows."""
         at = self._at.view(1)
-        first = self._at * self._config.batch_size
-        rows = self._order.index_select(0, first + torch.arange(size, device=self._device))
+        rows = self._order.index_select(0, at).view(-1)[:size]
         keys, rates = self._keys.index_select(0, at).view(-1), self._rates.index_select(0, at).view(-1)
         self._optimiser.zero_grad()
         outputs = self._outputs(rows, self._csr, keys)
@@ -190,7 +195,7 @@ class CapturedSteps:
         self._optimiser.step(rates)
         for table in self._tables.values():
             table.step(rows, self._csr, rates)
-        self._sums += torch.stack([loss.detach().double() * size, torch.full((), size, device=self._device).double()])
+        self._loss.add_(loss.detach(), alpha=size)
         self._at += 1
 
     def _outputs(self, rows: torch.Tensor, csr, keys: torch.Tensor | None) -> torch.Tensor:
@@ -199,21 +204,23 @@ class CapturedSteps:
         rate = settings.feature_dropout if keys is not None else 0.0
         if settings.learn:
             table = self._tables["projection"]
-            projected = Sketch.apply(network.projection.bias, table, network.projection.operator, rows, csr, keys, rate)
+            x = Sketch.apply(network.projection.bias, table, network.projection.operator, rows, csr, keys, rate)
         else:
-            projected = self._rows.index_select(0, rows)
-        outputs = self._dense_layers(projected, keys)
+            x = self._rows.index_select(0, rows)
+        once = not settings.learn and settings.normalise != "batch"  # see `_project`
+        outputs = self._hidden(x if once else self._normalised(x), keys)
         if network.wide is not None:
             outputs = outputs.float() + Product.apply(anchor(outputs), self._tables["wide"], rows, csr, keys, rate)
         return outputs
 
-    def _dense_layers(self, x: torch.Tensor, keys: torch.Tensor | None) -> torch.Tensor:
+    def _normalised(self, x: torch.Tensor) -> torch.Tensor:
         network = self._network
         if network.config.normalise == "batch":
-            x = network.norm(x)
-        elif network.config.normalise != "none":
-            x = (x - network.shift) * network.scale
-        layers, number = list(network.layers), 0
+            return network.norm(x)
+        return x if network.config.normalise == "none" else (x - network.shift) * network.scale
+
+    def _hidden(self, x: torch.Tensor, keys: torch.Tensor | None) -> torch.Tensor:
+        layers, number = list(self._network.layers), 0
         while layers:
             layer = layers.pop(0)
             if isinstance(layer, nn.ReLU) and layers and isinstance(layers[0], Dropout):
@@ -238,7 +245,7 @@ class CapturedSteps:
                     self._graph.replay()
                 else:
                     self._step(rows)
-                self._steps += 1
+                self._steps, self._seen = self._steps + 1, self._seen + rows
                 wanted = number % _REPORT == _REPORT - 1 or number == self.n_batches - 1
                 yield self.pending() if wanted else (0.0, 0.0)
 
@@ -246,7 +253,8 @@ class CapturedSteps:
         """Write the epoch's order, rates and keys."""
         config, first = self._config, epoch * self.n_batches
         self._order_ahead(epoch)
-        self._order.copy_(torch.from_numpy(self._orders.pop(epoch).result()))
+        order = torch.from_numpy(self._orders.pop(epoch).result())
+        self._order.view(-1)[: len(order)].copy_(order)
         if epoch + 1 < config.epochs:
             self._order_ahead(epoch + 1)
         words = random.words(config.seed, random.STREAM_FEATURE_DROPOUT, first + np.arange(self.n_batches), 0)
@@ -269,8 +277,9 @@ class CapturedSteps:
             self._orders = {epoch: self._pool.submit(order)}
 
     def pending(self) -> tuple[float, float]:
-        loss, weight = self._sums.tolist()
-        self._sums.zero_()
+        loss, weight = float(self._loss), float(self._seen)
+        self._loss.zero_()
+        self._seen = 0
         return loss, weight
 
     def evaluate(self, examples: Examples) -> tuple[float, float]:
@@ -285,7 +294,8 @@ class CapturedSteps:
         from sketchnet.projection.on_device import project_on_device
 
         operator = self._network.projection.operator
-        return self._dense_layers(project_on_device(operator, self._network.columns(batch), device=self._device), None)
+        projected = project_on_device(operator, self._network.columns(batch), device=self._device)
+        return self._hidden(self._normalised(projected), None)
 
     def state(self) -> dict[str, torch.Tensor]:
         tensors = {"steps": torch.tensor(self._steps), **self._optimiser.state(self._steps)}

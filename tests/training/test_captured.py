@@ -77,6 +77,10 @@ def moments(rows):
     return rows.mean(dim=0), (rows - rows.mean(dim=0)).square().sum(dim=0), rows.abs().amax(dim=0)
 
 
+def normalise(rows, shift, scale, out):
+    out.copy_((rows - shift) * scale)
+
+
 def project_on_device(operator, rows, out=None, device=None):
     result = torch.from_numpy(operator.apply(rows))
     return result if out is None else out.copy_(result)
@@ -85,12 +89,13 @@ def project_on_device(operator, rows, out=None, device=None):
 @pytest.fixture
 def card(monkeypatch):
     """Make captured steps possible here, and take them."""
-    kernels = (sketch_forward, sketch_backward, wide_forward, wide_backward, adam_rows, adam_all, moments)
+    kernels = (sketch_forward, sketch_backward, wide_forward, wide_backward, adam_rows, adam_all, moments, normalise)
     stand_in = SimpleNamespace(**{kernel.__name__: kernel for kernel in kernels})
     for module in (captured, card_layers, card_optimisers):
         monkeypatch.setattr(module, "backend", lambda name="cpu": stand_in if name == "gpu" else CPU)
     monkeypatch.setattr(on_device, "project_on_device", project_on_device)
     monkeypatch.setattr(torch.Tensor, "bfloat16", lambda tensor: tensor.float().clone())
+    monkeypatch.setattr(captured, "_NARROW", torch.float32)
     stream = SimpleNamespace(wait_stream=lambda other: None)
     for name in ("device", "stream", "graph"):
         monkeypatch.setattr(torch.cuda, name, lambda what: contextlib.nullcontext())
