@@ -18,13 +18,6 @@ class Moments:
         self.n = 0
         self.mean, self._squares, self.max_abs = np.zeros(k), np.zeros(k), np.zeros(k)
 
-    @classmethod
-    def of(cls, n: int, mean: np.ndarray, squares: np.ndarray, max_abs: np.ndarray) -> Moments:
-        """Those of n rows, from their mean, squares about it, and largest absolute values."""
-        moments = cls(len(mean))
-        moments.n, moments.mean, moments._squares, moments.max_abs = n, mean, squares, max_abs
-        return moments
-
     def update(self, rows: np.ndarray) -> None:
         n = len(rows)
         if n == 0:
@@ -32,7 +25,10 @@ class Moments:
         # About the mean so far, which is near enough for the variance not to be a difference of large numbers.
         about = self.mean if self.n else rows[0].astype(np.float64)
         sums, squares, largest = backend().column_sums(rows, about)
-        mean, squares = about + sums / n, squares - sums**2 / n
+        self.merge(n, about + sums / n, squares - sums**2 / n, largest)
+
+    def merge(self, n: int, mean: np.ndarray, squares: np.ndarray, largest: np.ndarray) -> None:
+        """Take in n rows by their mean, squares about it, and largest absolute values."""
         shift, total = mean - self.mean, self.n + n
         self.mean = self.mean + shift * (n / total)
         self._squares = self._squares + squares + shift**2 * (self.n * n / total)

@@ -92,36 +92,36 @@ def _card(device: str | torch.device) -> torch.device:
 
 
 @singledispatch
-def _product(operator: Operator, card: torch.device) -> Callable:
+def product_on(operator: Operator, card: torch.device) -> Callable:
     raise InputError(f"{operator.scheme.name} has no kernels for CUDA devices")
 
 
-@_product.register
+@product_on.register
 def _(operator: CountSketchOperator, card):
     kernels = backend("gpu")
     return lambda indptr, indices, values, out: kernels.count_sketch(indptr, indices, values, operator._key, out)
 
 
-@_product.register
+@product_on.register
 def _(operator: GaussianOperator, card):
     kernels, how = backend("gpu"), (operator.seed, random.STREAM_NORMAL, operator.scale)
     return lambda indptr, indices, values, out: kernels.multiply_normals(indptr, indices, values, *how, out)
 
 
-@_product.register
+@product_on.register
 def _(operator: AchlioptasOperator, card):
     kernels, how = backend("gpu"), (operator.seed, random.STREAM_SIGN, operator.scheme.s, operator.scale)
     return lambda indptr, indices, values, out: kernels.multiply_signs(indptr, indices, values, *how, out)
 
 
-@_product.register
+@product_on.register
 def _(operator: LiOperator, card):
     thresholds = torch.from_numpy(operator._thresholds.view(np.int64)).to(card)
     kernels, how = backend("gpu"), (operator.seed, random.STREAM_SKIP, thresholds, operator.scale)
     return lambda indptr, indices, values, out: kernels.multiply_skips(indptr, indices, values, *how, out)
 
 
-@_product.register
+@product_on.register
 def _(operator: SRHTOperator, card):
     kernels, columns = backend("gpu"), operator._spans(DEFAULT_BUDGET)
 
@@ -157,7 +157,7 @@ def device_slices(X: CsrBatch, k: int, memory: str | int | None, itemsize: int =
     return row_slices(X.indptr, max(1, room // 4 // (k * itemsize + 8)), room // 4, entry)
 
 
-class _Slot:
+class Slot:
     """Buffers of one of the two pieces under way, and the events after which they may be used again."""
 
     def __init__(self, n_rows: int, n_entries: int, ids: np.dtype, card: torch.device):
@@ -182,7 +182,7 @@ class _Slot:
 
 def pieces(
     operator: Operator, X: CsrBatch, slices: list[slice], card: torch.device, dtype=torch.float32, into=None
-) -> Iterator[tuple[slice, torch.Tensor, _Slot]]:
+) -> Iterator[tuple[slice, torch.Tensor, Slot]]:
     """Results of row slices, one after the other, as tensors on the card: parts of `into`, or of two buffers in turn.
 
     A buffer is overwritten when the next result but one is asked for, in the order of the current stream; who reads it
@@ -191,8 +191,8 @@ def pieces(
     current, upload = torch.cuda.current_stream(card), torch.cuda.Stream(card)
     most_rows = max((span.stop - span.start for span in slices), default=0)
     most_entries = max((int(X.indptr[span.stop]) - int(X.indptr[span.start]) for span in slices), default=0)
-    product, n_slots = _product(operator, card), min(2, len(slices))
-    slots = [_Slot(most_rows, most_entries, X.indices.dtype, card) for _ in range(n_slots)]
+    product, n_slots = product_on(operator, card), min(2, len(slices))
+    slots = [Slot(most_rows, most_entries, X.indices.dtype, card) for _ in range(n_slots)]
     buffers = torch.empty((0 if into is not None else n_slots, most_rows, operator.k), dtype=dtype, device=card)
     upload.wait_stream(current)  # whose earlier work may still use the memory that these buffers were given
     try:
@@ -261,7 +261,7 @@ def project_on_device(
         on_card = isinstance(out, torch.Tensor) and out.is_cuda
         if isinstance(X, DeviceRows):
             if on_card:
-                _product(operator, card)(*X.arrays, out)
+                product_on(operator, card)(*X.arrays, out)
             else:
                 _to_host(operator, X, out, card, memory)
         else:
@@ -284,7 +284,7 @@ def project_into(operator: Operator, X, out: np.ndarray, device: str, memory: st
 
 def _to_host(operator: Operator, X: DeviceRows, out, card: torch.device, memory) -> None:
     """Rows that lie on the card, to the host; nothing is brought, so one buffer does."""
-    target, product = torch.from_numpy(out) if isinstance(out, np.ndarray) else out, _product(operator, card)
+    target, product = torch.from_numpy(out) if isinstance(out, np.ndarray) else out, product_on(operator, card)
     room = _ROOM if memory is None else min(_ROOM, parse_memory(memory))
     for span in spans(X.n_rows, max(1, room // (operator.k * target.itemsize))):
         indptr = X.indptr[span.start : span.stop + 1]

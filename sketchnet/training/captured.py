@@ -1,5 +1,5 @@
-"""Training steps on a CUDA device. Rows lie on the card, sparse or projected; a step is captured once as a graph and
-replayed, because launching its kernels one by one takes longer than running them.
+"""Training steps on a CUDA device. A step is captured once as a graph and replayed: launching its kernels one by one
+would take longer than running them.
 
 Matrix products are in bfloat16, from copies that the optimiser writes of the weights in float32. All that changes from
 step to step, row numbers, rates and keys of the dropout, is written for a whole epoch at a time into tensors from which
@@ -9,7 +9,6 @@ the step reads its own part.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
@@ -17,42 +16,47 @@ import torch
 from torch import nn
 
 from sketchnet import random
-from sketchnet.data.batches import epoch_order, iterate_batches
 from sketchnet.data.csr import CsrBatch
-from sketchnet.kernels import backend
 from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn import NetworkConfig, SketchNetwork
 from sketchnet.nn.dropout import Dropout
 from sketchnet.nn.table import TableLayer, copy_table, new_table
-from sketchnet.normalisation import Moments
 from sketchnet.training.card_layers import Product, ReluDropout, Sketch, Table, anchor
 from sketchnet.training.card_optimisers import RATES, CardAdam, CardMomentum
+from sketchnet.training.card_rows import make_rows, upload
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples
-from sketchnet.training.rows import timed
 from sketchnet.training.steps import PlainSteps, evaluate
 from sketchnet.training.task import Task
 
-_ROWS = 1 << 16  # brought to the card at a time
 _SHARE = 0.8  # of the card's free memory that rows and tables may take
-_NARROW = torch.bfloat16  # the type of rows that are normalised once
+_LEAST = 1 << 31  # bytes to spare for rows that come in windows, and for what steps compute
 _REPORT = 64  # steps between two looks at the loss: each waits for the card
 
 
 def make_steps(network: SketchNetwork, task: Task, examples: Examples, config: TrainingConfig, budget: int, note):
     """Captured steps where they are possible, else plain ones."""
-    if can_capture(network, task, examples, config):
+    if can_capture(network, task, config):
         with suppress(torch.cuda.OutOfMemoryError):  # others may take the card's memory in the meantime
-            return CapturedSteps(network, task, examples, config, note)
+            return CapturedSteps(network, task, examples, config, _room(network), note)
     return PlainSteps(network, task, examples, config, budget, note)
 
 
-def can_capture(network: SketchNetwork, task: Task, examples: Examples, config: TrainingConfig) -> bool:
-    """Whether the network is of a kind that this module knows, on a card that it fits on with all rows."""
+def can_capture(network: SketchNetwork, task: Task, config: TrainingConfig) -> bool:
+    """Whether the network is of a kind that this module knows, on a card that it fits on."""
     if network.device.type != "cuda" or gpu_missing() or not is_known(network.config, task, config):
         return False
     torch.cuda.empty_cache()  # what torch keeps for later is free too
-    return _size(network.config, examples.data) <= _SHARE * torch.cuda.mem_get_info(network.device)[0]
+    return _room(network) >= _LEAST
+
+
+def _room(network: SketchNetwork) -> float:
+    """Bytes for rows on the card, beside tables with gradient and moments, once more while the step is captured, and
+    thrice when they are saved.
+    """
+    settings = network.config
+    tables = 8 * 4 * settings.width * (1 + settings.n_outputs * settings.wide) if settings.learn else 0
+    return _SHARE * torch.cuda.mem_get_info(network.device)[0] - tables
 
 
 def is_known(settings: NetworkConfig, task: Task, config: TrainingConfig) -> bool:
@@ -64,41 +68,33 @@ def is_known(settings: NetworkConfig, task: Task, config: TrainingConfig) -> boo
     return not settings.wide and settings.feature_dropout == 0
 
 
-def _size(settings: NetworkConfig, data) -> float:
-    """The most that rows and tables take: rows twice, while they are joined, and tables with gradient and moments, once
-    more while the step is captured, and thrice when they are saved.
-    """
-    if settings.learn:
-        rows = data.n_entries * (4 + (4 if settings.width < 2**31 else 8)) + 8 * data.n_rows
-        return 2 * rows + 8 * 4 * settings.width * (1 + settings.n_outputs * settings.wide)
-    return 6 * data.n_rows * settings.n_components  # in float32, and then in bfloat16
-
-
 class CapturedSteps:
     """The same face as `PlainSteps`, and checkpoints that either can go on from."""
 
-    def __init__(self, network: SketchNetwork, task: Task, examples: Examples, config: TrainingConfig, note):
+    def __init__(
+        self, network: SketchNetwork, task: Task, examples: Examples, config: TrainingConfig, room: float, note
+    ):
+        """Rows may take `room` bytes on the card."""
         self._network, self._task, self._config, self._device = network, task, config, network.device
-        self._data, n = examples.data, examples.data.n_rows
-        self._batch = min(config.batch_size, n)
-        self.n_batches, self._steps = -(-n // config.batch_size), 0
-        self._pool, self._orders = ThreadPoolExecutor(1), {}  # orders of rows are made an epoch ahead
+        self._n, self._steps = examples.data.n_rows, 0
         self._layers = {name: layer for name, layer in network.named_modules() if isinstance(layer, TableLayer)}
-        self._csr = self._rows = None
+        self._rows = None
         try:
             with torch.cuda.device(self._device):
-                self._fill(examples, note)
+                self._fill(examples, room, note)
         except BaseException:
             self.close()  # weights must not stay on the card
             raise
 
-    def _fill(self, examples: Examples, note) -> None:
+    def _fill(self, examples: Examples, room: float, note) -> None:
         """Take all that steps need to the card."""
-        network, n = self._network, self._data.n_rows
-        self._targets, self._weights = self._task.batch(examples.targets, np.arange(n)).to(self._device), None
+        network = self._network
+        self._rows = make_rows(network, examples.data, self._config, room, note)
+        self.n_batches, self._batch = self._rows.n_batches, self._rows.batch
+        self._targets, self._weights = self._task.batch(examples.targets, np.arange(self._n)).to(self._device), None
         if examples.weights is not None:
-            self._weights = self._tensor((examples.weights / examples.mean_weight).astype(np.float32))
-        self._order = torch.zeros(self.n_batches, self._batch, dtype=torch.int64, device=self._device)
+            weights = (examples.weights / examples.mean_weight).astype(np.float32)
+            self._weights = torch.from_numpy(weights).to(self._device)
         self._rates = torch.zeros(self.n_batches, RATES, device=self._device)
         self._keys = torch.zeros(self.n_batches, 2, dtype=torch.int64, device=self._device)
         self._at = torch.zeros((), dtype=torch.int64, device=self._device)
@@ -106,56 +102,9 @@ class CapturedSteps:
         self._tables = {name: Table(layer, self._device) for name, layer in self._layers.items()}
         if network.config.learn:
             network.projection.bias.data = network.projection.bias.data.to(self._device)
-            self._csr = self._bring(self._data)
-        else:
-            with timed("project", note):
-                self._project()
         kind = CardAdam if self._config.optimiser == "adamw" else CardMomentum
         self._optimiser = kind(network, self._config, self._tables)
         self._graph = self._capture()
-
-    def _tensor(self, array: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
-
-    # -- rows
-
-    def _upload(self, batch: CsrBatch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Checked CSR arrays on the card; offsets count from zero."""
-        batch = self._network.columns(batch)
-        ids = np.int32 if self._network.config.width < 2**31 else np.int64
-        offsets = (batch.indptr - batch.indptr[0]).astype(np.int64)
-        return tuple(map(self._tensor, (offsets, batch.indices.astype(ids), batch.values.astype(np.float32))))
-
-    def _bring(self, data) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """All rows on the card."""
-        parts = [self._upload(batch) for batch in iterate_batches(data, _ROWS, shuffle=False)]
-        ends = np.cumsum([0, *(len(indices) for _, indices, _ in parts)])
-        offsets = [indptr[:-1] + int(end) for (indptr, _, _), end in zip(parts, ends)]
-        offsets.append(torch.tensor([int(ends[-1])], device=self._device))
-        return (
-            torch.cat(offsets),
-            torch.cat([ids for _, ids, _ in parts]),
-            torch.cat([values for _, _, values in parts]),
-        )
-
-    def _project(self) -> None:
-        """All rows projected and normalised, in the type that products take."""
-        from sketchnet.projection.on_device import project_on_device
-
-        network, n = self._network, self._data.n_rows
-        projected, done = torch.empty(n, network.config.n_components, device=self._device), 0
-        for batch in iterate_batches(self._data, _ROWS, shuffle=False):
-            columns = network.columns(batch)
-            project_on_device(network.projection.operator, columns, out=projected[done : done + batch.n_rows])
-            done += batch.n_rows
-        if network.config.normalise == "batch":  # anew in each step, from all of their digits
-            self._rows = projected
-            return
-        if network.config.normalise != "none":
-            mean, squares, largest = (x.cpu().numpy() for x in backend("gpu").moments(projected))
-            network.set_moments(Moments.of(n, mean, squares, largest))
-        self._rows = torch.empty_like(projected, dtype=_NARROW)
-        backend("gpu").normalise(projected, network.shift, network.scale, self._rows)
 
     # -- a step
 
@@ -183,10 +132,10 @@ class CapturedSteps:
     def _step(self, size: int) -> None:
         """Of the batch that `_at` points to, which has `size` rows."""
         at = self._at.view(1)
-        rows = self._order.index_select(0, at).view(-1)[:size]
+        rows, places = (x.index_select(0, at).view(-1)[:size] for x in (self._rows.order, self._rows.places))
         keys, rates = self._keys.index_select(0, at).view(-1), self._rates.index_select(0, at).view(-1)
         self._optimiser.zero_grad()
-        outputs = self._outputs(rows, self._csr, keys)
+        outputs = self._outputs(places, self._rows.csr, keys)
         losses = self._task.losses(outputs.float(), self._targets.index_select(0, rows))
         if self._weights is not None:
             losses = losses * self._weights.index_select(0, rows)
@@ -194,7 +143,7 @@ class CapturedSteps:
         loss.backward()
         self._optimiser.step(rates)
         for table in self._tables.values():
-            table.step(rows, self._csr, rates)
+            table.step(places, self._rows.csr, rates)
         self._loss.add_(loss.detach(), alpha=size)
         self._at += 1
 
@@ -206,8 +155,8 @@ class CapturedSteps:
             table = self._tables["projection"]
             x = Sketch.apply(network.projection.bias, table, network.projection.operator, rows, csr, keys, rate)
         else:
-            x = self._rows.index_select(0, rows)
-        once = not settings.learn and settings.normalise != "batch"  # see `_project`
+            x = self._rows.projected.index_select(0, rows)
+        once = not settings.learn and settings.normalise != "batch"  # when they came
         outputs = self._hidden(x if once else self._normalised(x), keys)
         if network.wide is not None:
             outputs = outputs.float() + Product.apply(anchor(outputs), self._tables["wide"], rows, csr, keys, rate)
@@ -237,26 +186,23 @@ class CapturedSteps:
     def epoch(self, epoch: int, skip: int) -> Iterator[tuple[float, float]]:
         self._network.train()
         self._prepare(epoch, skip)
-        n, size = self._data.n_rows, self._config.batch_size
         with torch.cuda.device(self._device):
-            for number in range(skip, self.n_batches):
-                rows = min(size, n - number * size)
-                if rows == self._batch:
-                    self._graph.replay()
-                else:
-                    self._step(rows)
-                self._steps, self._seen = self._steps + 1, self._seen + rows
-                wanted = number % _REPORT == _REPORT - 1 or number == self.n_batches - 1
-                yield self.pending() if wanted else (0.0, 0.0)
+            for first, stop in self._rows.windows(epoch, skip):
+                for number in range(first, stop):
+                    self._advance(min(self._batch, self._n - number * self._batch))
+                    wanted = number % _REPORT == _REPORT - 1 or number == self.n_batches - 1
+                    yield self.pending() if wanted else (0.0, 0.0)
+
+    def _advance(self, n_rows: int) -> None:
+        if n_rows == self._batch:
+            self._graph.replay()
+        else:
+            self._step(n_rows)
+        self._steps, self._seen = self._steps + 1, self._seen + n_rows
 
     def _prepare(self, epoch: int, skip: int) -> None:
-        """Write the epoch's order, rates and keys."""
+        """Write the epoch's rates and keys."""
         config, first = self._config, epoch * self.n_batches
-        self._order_ahead(epoch)
-        order = torch.from_numpy(self._orders.pop(epoch).result())
-        self._order.view(-1)[: len(order)].copy_(order)
-        if epoch + 1 < config.epochs:
-            self._order_ahead(epoch + 1)
         words = random.words(config.seed, random.STREAM_FEATURE_DROPOUT, first + np.arange(self.n_batches), 0)
         keys = words.view(np.uint64)
         keys[:, 0] |= np.uint64(1)
@@ -265,16 +211,6 @@ class CapturedSteps:
         rates = [self._optimiser.rates(epoch, first + number, total) for number in range(self.n_batches)]
         self._rates.copy_(torch.tensor(rates))
         self._at.fill_(skip)
-
-    def _order_ahead(self, epoch: int) -> None:
-        """Begin to make an epoch's order."""
-
-        def order() -> np.ndarray:
-            return np.concatenate(list(epoch_order(self._data, config.batch_size, seed=config.seed, epoch=epoch)))
-
-        config = self._config
-        if epoch not in self._orders:
-            self._orders = {epoch: self._pool.submit(order)}
 
     def pending(self) -> tuple[float, float]:
         loss, weight = float(self._loss), float(self._seen)
@@ -290,7 +226,7 @@ class CapturedSteps:
     def _forward(self, batch: CsrBatch) -> torch.Tensor:
         if self._network.config.learn:
             rows = torch.arange(batch.n_rows, device=self._device)
-            return self._outputs(rows, self._upload(batch), None)
+            return self._outputs(rows, upload(self._network, batch), None)
         from sketchnet.projection.on_device import project_on_device
 
         operator = self._network.projection.operator
@@ -309,9 +245,10 @@ class CapturedSteps:
 
     def close(self) -> None:
         """Bring the weights of columns back to where the others expect them."""
-        self._pool.shutdown()
+        if self._rows is not None:
+            self._rows.close()
         for layer in self._layers.values():
             layer.weight.data = copy_table(layer.weight.detach().cpu(), new_table(*layer.weight.shape))
         if self._network.config.learn:
             self._network.projection.bias.data = self._network.projection.bias.data.cpu()
-        self._graph = self._tables = self._optimiser = self._rows = self._csr = None
+        self._graph = self._tables = self._optimiser = self._rows = None

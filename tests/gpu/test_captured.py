@@ -8,7 +8,7 @@ from sketchnet import SketchClassifier, SketchRegressor, random
 from sketchnet.data import Synthetic
 from sketchnet.kernels import backend
 from sketchnet.kernels.registry import gpu_missing
-from sketchnet.training import captured, card_layers
+from sketchnet.training import captured, card_layers, card_rows
 from sketchnet.training.examples import Examples
 from sketchnet.training.loop import Interrupted, train
 from sketchnet.training.task import Task
@@ -133,11 +133,31 @@ def test_trains_as_the_processor_does(settings):
     X, y = rows()
     here = SketchClassifier(device="cpu", **{**PLAIN, **settings}).fit(X, y)
     there = SketchClassifier(device="cuda", **{**PLAIN, **settings}).fit(X, y)
-    assert captured.can_capture(
-        there.model_.network, there.model_.task, Examples(there._rows(X), y), there.model_.training
-    )
+    assert captured.can_capture(there.model_.network, there.model_.task, there.model_.training)
     assert np.abs(there.predict_proba(X) - here.predict_proba(X)).mean() < 0.05
     assert abs(there.score(X, y) - here.score(X, y)) < 0.03
+
+
+@pytest.mark.parametrize("settings", [{}, FIXED, {**FIXED, "scheme": "srht", "normalise": "batch"}])
+def test_rows_that_do_not_fit_come_in_windows(settings, monkeypatch):
+    """The same steps on the same rows, whether they lie on the card or not; sums there have no fixed order."""
+    X, y = rows()
+    whole = SketchClassifier(device="cuda", **{**PLAIN, **settings}).fit(X, y)
+    windows = []
+
+    def counted(rows, epoch, skip):
+        for window in plain(rows, epoch, skip):
+            windows.append(window)
+            yield window
+
+    plain = card_rows.StreamedRows.windows
+    monkeypatch.setattr(card_rows.StreamedRows, "windows", counted)
+    monkeypatch.setattr(card_rows, "_WINDOW", 200_000)
+    monkeypatch.setattr(captured, "can_capture", lambda *of: True)
+    monkeypatch.setattr(captured, "_room", lambda network: 0)
+    parts = SketchClassifier(device="cuda", **{**PLAIN, **settings}).fit(X, y)
+    assert len(windows) > 3 * 5  # in each of three epochs
+    assert np.abs(parts.predict_proba(X) - whole.predict_proba(X)).mean() < 0.02
 
 
 def test_many_classes_weights_and_regression():

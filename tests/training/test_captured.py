@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from sketchnet import SketchClassifier
-from sketchnet.data import Synthetic
+from sketchnet.data import CsrBatch, Synthetic
 from sketchnet.kernels import backend
 from sketchnet.projection import on_device
-from sketchnet.training import TrainingConfig, captured, card_layers, card_optimisers, loop
+from sketchnet.training import TrainingConfig, captured, card_layers, card_optimisers, card_rows, loop
 from sketchnet.training.defaults import choose_device
 from sketchnet.training.examples import Examples
 from sketchnet.training.loop import Interrupted, train
@@ -86,17 +86,39 @@ def project_on_device(operator, rows, out=None, device=None):
     return result if out is None else out.copy_(result)
 
 
+def product_on(operator, card):
+    def product(indptr, indices, values, out):
+        arrays = (tensor.numpy() for tensor in (indptr, indices, values))
+        out.copy_(torch.from_numpy(operator.apply(CsrBatch(*arrays, operator.d))))
+
+    return product
+
+
+class Slot:
+    """Copies at once; what was brought before is overwritten."""
+
+    def __init__(self, n_rows, n_entries, ids, card):
+        ids = torch.int32 if ids == np.int32 else torch.int64
+        self.brought = [torch.empty(n_rows + 1, dtype=torch.int64), torch.empty(n_entries, dtype=ids)]
+        self.brought.append(torch.empty(n_entries))
+        self.uploaded = self.computed = SimpleNamespace(record=lambda stream: None)
+
+    def bring(self, part, stream):
+        return [mine[: len(array)].copy_(torch.from_numpy(array)) for mine, array in zip(self.brought, part.arrays)]
+
+
 @pytest.fixture
 def card(monkeypatch):
     """Make captured steps possible here, and take them."""
     kernels = (sketch_forward, sketch_backward, wide_forward, wide_backward, adam_rows, adam_all, moments, normalise)
     stand_in = SimpleNamespace(**{kernel.__name__: kernel for kernel in kernels})
-    for module in (captured, card_layers, card_optimisers):
+    for module in (card_rows, card_layers, card_optimisers):
         monkeypatch.setattr(module, "backend", lambda name="cpu": stand_in if name == "gpu" else CPU)
-    monkeypatch.setattr(on_device, "project_on_device", project_on_device)
+    for what in (project_on_device, product_on, Slot):
+        monkeypatch.setattr(on_device, what.__name__, what)
     monkeypatch.setattr(torch.Tensor, "bfloat16", lambda tensor: tensor.float().clone())
-    monkeypatch.setattr(captured, "_NARROW", torch.float32)
-    stream = SimpleNamespace(wait_stream=lambda other: None)
+    monkeypatch.setattr(card_rows, "NARROW", torch.float32)
+    stream = SimpleNamespace(wait_stream=lambda other: None, wait_event=lambda event: None)
     for name in ("device", "stream", "graph"):
         monkeypatch.setattr(torch.cuda, name, lambda what: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "Stream", lambda: stream)
@@ -105,7 +127,7 @@ def card(monkeypatch):
     capture = captured.CapturedSteps._capture
 
     def captured_steps(network, task, examples, config, budget, note):
-        return captured.CapturedSteps(network, task, examples, config, note)
+        return captured.CapturedSteps(network, task, examples, config, card.room, note)
 
     def with_replay(steps):
         graph = capture(steps)
@@ -114,7 +136,8 @@ def card(monkeypatch):
 
     monkeypatch.setattr(captured.CapturedSteps, "_capture", with_replay)
     monkeypatch.setattr(loop, "make_steps", captured_steps)
-    return SimpleNamespace(off=lambda: monkeypatch.setattr(loop, "make_steps", PlainSteps))
+    card = SimpleNamespace(off=lambda: monkeypatch.setattr(loop, "make_steps", PlainSteps), room=float("inf"))
+    return card
 
 
 def rows(n=500):
@@ -134,8 +157,11 @@ def rows(n=500):
         {**FIXED, "scheme": "gaussian", "normalise": "max_abs", "optimiser": "sgd", "learning_rate": 0.05, "l2": 1e-3},
     ],
 )
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_the_same_steps(card, settings, n_classes):
+@pytest.mark.parametrize(("n_classes", "room"), [(2, float("inf")), (4, float("inf")), (2, 0)])
+def test_the_same_steps(card, settings, n_classes, room, monkeypatch):
+    """Also where rows do not fit the card, and windows hold a few batches, or, of long rows, just one."""
+    monkeypatch.setattr(card_rows, "_WINDOW", 30_000 if settings == FIXED else 8_000)
+    card.room = room
     X, y = rows()
     y = (y + 2 * (np.arange(len(y)) % 2)) % n_classes
     weights = np.where(y == 1, 2.0, 1.0) if settings == FIXED else None
@@ -149,9 +175,11 @@ def test_the_same_steps(card, settings, n_classes):
 
 
 @pytest.mark.parametrize("settings", [{}, FIXED, {**FIXED, "optimiser": "sgd", "learning_rate": 0.01}])
-@pytest.mark.parametrize("moved", [False, True])
-def test_a_stopped_run_goes_on(card, settings, moved, tmp_path):
+@pytest.mark.parametrize(("moved", "room"), [(False, float("inf")), (True, float("inf")), (False, 0)])
+def test_a_stopped_run_goes_on(card, settings, moved, room, tmp_path, monkeypatch):
     """In the middle of an epoch, here or as plain steps elsewhere, to the same weights."""
+    monkeypatch.setattr(card_rows, "_WINDOW", 100_000)
+    card.room = room
     X, y = rows()
     task = Task.of_labels(y)
     rates = {"sparse_learning_rate": 0.01, "wide_learning_rate": 0.01}
@@ -191,6 +219,7 @@ def test_what_goes_wrong_at_the_start_leaves_the_network_as_it_was(card, monkeyp
 
     monkeypatch.setattr(captured.CapturedSteps, "_capture", fails)
     monkeypatch.setattr(captured, "can_capture", lambda *of: True)
+    monkeypatch.setattr(captured, "_room", lambda network: float("inf"))
     steps = captured.make_steps(network, task, examples, estimator.model_.training, 2**30, lambda record: None)
     assert isinstance(steps, PlainSteps)
     steps.close()
