@@ -79,9 +79,8 @@ def seconds_a_million(rows: CsrBatch, labels: np.ndarray, batch: int, learn: boo
     config = NetworkConfig(D, 1, hidden=HIDDEN, dropout=0.5, learn=learn, wide=False, normalise=normalise)
     network = SketchNetwork(config).to(torch.device("cuda"))
     training = TrainingConfig(epochs=3, batch_size=batch, sparse_rate=0.01, wide_rate=0.01)
-    steps = CapturedSteps(
-        network, Task("binary", (0, 1)), Examples(rows, labels), training, float("inf"), lambda record: None
-    )
+    examples, task = Examples(rows, labels), Task("binary", (0, 1))
+    steps = CapturedSteps(network, task, examples, training, 0 if streamed else float("inf"), lambda record: None)
     times = []
     for epoch in range(3):
         start = time.perf_counter()

@@ -40,6 +40,7 @@ STREAM_ETA = 17  # whether a batch updates the projection; its row is the step
 STREAM_STEP = 18  # seed of torch's generator in a step: dropout
 STREAM_VALID = 19  # rows held back for validation
 STREAM_TABLE = 20  # key of the hash of column ids into a table
+STREAM_RBM = 21  # seed of the Gibbs chains in a step; its row is epoch and step, its block the layer
 STREAM_NGRAM = 64  # key of the hash of n-grams
 STREAM_SPLIT = 0x53504C54  # random parts of named data sets
 

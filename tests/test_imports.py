@@ -11,7 +11,8 @@ import sketchnet
 
 PACKAGE = Path(sketchnet.__file__).parent
 ORDER = """
-errors checks memory storage random kernels data projection normalisation nn training evaluation estimators cli __main__
+errors checks memory storage random kernels data projection normalisation nn training pretraining evaluation
+estimators report cli __main__
 """.split()
 
 

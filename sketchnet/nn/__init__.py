@@ -1,8 +1,21 @@
-"""PyTorch modules that take sparse rows: fixed and learnable projections, the wide path, whole networks."""
+"""PyTorch modules that take sparse rows: fixed and learnable projections, the wide path, whole networks.
 
+And what deep networks on dense data get of projections: `init`, and the residual network it is tried on.
+"""
+
+from sketchnet.nn import init
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.learnable import LearnableProjection
 from sketchnet.nn.network import NetworkConfig, SketchNetwork
+from sketchnet.nn.resnet import StochasticDepthResNet
 from sketchnet.nn.wide import Wide
 
-__all__ = ["FixedProjection", "LearnableProjection", "NetworkConfig", "SketchNetwork", "Wide"]
+__all__ = [
+    "FixedProjection",
+    "LearnableProjection",
+    "NetworkConfig",
+    "SketchNetwork",
+    "StochasticDepthResNet",
+    "Wide",
+    "init",
+]

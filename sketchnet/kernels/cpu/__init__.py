@@ -28,10 +28,13 @@ from sketchnet.kernels.cpu.multiply import (
     multiply_panel,
     multiply_sparse,
 )
+from sketchnet.kernels.cpu.retrieval import add_gains, class_gains, set_gains, similarity_keys, sort_rows
 from sketchnet.kernels.cpu.rows import gather_rows
 
 __all__ = [
     "adam_step",
+    "add_gains",
+    "class_gains",
     "column_sums",
     "compact_columns",
     "count_sketch",
@@ -58,6 +61,9 @@ __all__ = [
     "scatter_backward",
     "scatter_forward",
     "scatter_values",
+    "set_gains",
+    "similarity_keys",
+    "sort_rows",
     "wide_backward",
     "wide_forward",
     "wide_values",

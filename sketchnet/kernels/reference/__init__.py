@@ -6,9 +6,12 @@ import numpy as np
 from scipy import sparse
 
 from sketchnet import random
+from sketchnet.kernels.reference.retrieval import add_gains, class_gains, set_gains, similarity_keys, sort_rows
 
 __all__ = [
     "adam_step",
+    "add_gains",
+    "class_gains",
     "column_sums",
     "compact_columns",
     "count_sketch",
@@ -35,6 +38,9 @@ __all__ = [
     "scatter_backward",
     "scatter_forward",
     "scatter_values",
+    "set_gains",
+    "similarity_keys",
+    "sort_rows",
     "wide_backward",
     "wide_forward",
     "wide_values",
