@@ -26,6 +26,7 @@ from sketchnet.training.captured import CapturedSteps
 from sketchnet.training.defaults import build_model
 from sketchnet.training.examples import Examples, hold_back
 from sketchnet.training.loop import train
+from sketchnet.training.processes import Processes
 from sketchnet.training.steps import evaluate
 
 D, K, HIDDEN = 1_000_000, 1000, (3000, 3000)
@@ -80,7 +81,8 @@ def seconds_a_million(rows: CsrBatch, labels: np.ndarray, batch: int, learn: boo
     network = SketchNetwork(config).to(torch.device("cuda"))
     training = TrainingConfig(epochs=3, batch_size=batch, sparse_rate=0.01, wide_rate=0.01)
     examples, task = Examples(rows, labels), Task("binary", (0, 1))
-    steps = CapturedSteps(network, task, examples, training, 0 if streamed else float("inf"), lambda record: None)
+    room, silent = 0 if streamed else float("inf"), lambda record: None
+    steps = CapturedSteps(network, task, examples, training, room, silent, Processes())
     times = []
     for epoch in range(3):
         start = time.perf_counter()

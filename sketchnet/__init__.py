@@ -5,8 +5,10 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 # Loaded on first use: importing sketchnet itself takes milliseconds and loads neither numba nor torch.
-_WHERE = dict.fromkeys(("RandomProjection", "SketchClassifier", "SketchRegressor"), "sketchnet.estimators")
-_MODULES = ("data", "nn", "projection", "training")
+_WHERE = dict.fromkeys(
+    ("RandomProjection", "RestrictedBoltzmannMachine", "SketchClassifier", "SketchRegressor"), "sketchnet.estimators"
+)
+_MODULES = ("data", "nn", "pretraining", "projection", "training")
 
 __all__ = [*_WHERE, *_MODULES]
 

@@ -58,6 +58,7 @@ def train(
     from sketchnet.training.defaults import build_model, choose_device, describe, make_configs
     from sketchnet.training.examples import Examples, hold_back
     from sketchnet.training.loop import train as run
+    from sketchnet.training.processes import Processes
     from sketchnet.training.task import Task
 
     out = out or Path(input[0].name.split(".")[0] + "-model")
@@ -68,14 +69,16 @@ def train(
     settings |= dict(map(_setting, setting or []))
     make_configs(Task("binary", (0, 1)), 1, 1, 1, settings, seed)  # what is wrong should not wait for the data
     choose_device(device)
-    with _scratch(out) as work:
-        data = open_data(input, work / "train", options, memory, seed, {})
-        known = data.descriptions[0]
-        others = {
-            name: open_data([path], work / name, options, memory, seed, known)
-            for name, path in (("valid", valid), ("test", test))
-            if path is not None
-        }
+    team = Processes.found()
+    with _scratch(out, team) as work:
+        with team.first_goes_ahead():
+            data = open_data(input, work / "train", options, memory, seed, {})
+            known = data.descriptions[0]
+            others = {
+                name: open_data([path], work / name, options, memory, seed, known)
+                for name, path in (("valid", valid), ("test", test))
+                if path is not None
+            }
         task = task_of(data, regression)
         examples = Examples(data, task.encode(data.labels))
         if "valid" in others:
@@ -85,9 +88,10 @@ def train(
         model = build_model(task, examples.data, settings, seed)
         model.data = {key: value for key, value in known.items() if key != "state"}
         model.network.to(choose_device(device, model, examples.data.n_rows))
-        if not as_json:
+        if not as_json and team.is_first:
             print(describe(model, examples.data.n_rows))
-        with progress_steps(f"training {out.name}") as tick, _scalars(out, tensorboard) as log:
+        bar = progress_steps(f"training {out.name}") if team.is_first else nullcontext()
+        with bar as tick, _scalars(out, tensorboard and team.is_first) as log:
 
             def report(record: dict) -> None:
                 log(record)
@@ -99,6 +103,8 @@ def train(
         if "test" in others:
             rows = others["test"]
             found = metrics(task, model.outputs(rows), task.encode(rows.labels))
+    if not team.is_first:
+        return
     if as_json:
         best = next(record["best_epoch"] for record in model.history if "best_epoch" in record)
         print(json.dumps({"model": str(out), "best_epoch": best, "history": model.history, "test": found}))
@@ -110,7 +116,7 @@ def train(
 
 
 @contextmanager
-def _scratch(out: Path) -> Iterator[Path]:
+def _scratch(out: Path, team) -> Iterator[Path]:
     """Gives a folder in OUT to read files into. It goes when all is done, and when the input turns out to be bad; after
     an interruption it stays, for the next run to go on with.
     """
@@ -120,7 +126,9 @@ def _scratch(out: Path) -> Iterator[Path]:
     except InputError:
         _remove(work, out)
         raise
-    _remove(work, out)
+    team.wait()
+    if team.is_first:
+        _remove(work, out)
 
 
 def _remove(work: Path, out: Path) -> None:

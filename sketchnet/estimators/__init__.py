@@ -3,7 +3,12 @@
 from importlib import import_module
 
 # On first use: a projection alone does not need torch.
-_WHERE = {"RandomProjection": "projection", "SketchClassifier": "networks", "SketchRegressor": "networks"}
+_WHERE = {
+    "RandomProjection": "projection",
+    "RestrictedBoltzmannMachine": "boltzmann",
+    "SketchClassifier": "networks",
+    "SketchRegressor": "networks",
+}
 
 __all__ = [*_WHERE]
 

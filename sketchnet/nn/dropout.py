@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from sketchnet.kernels import backend
+from sketchnet.nn.share import Share
 
 
 class Dropout(nn.Dropout):
@@ -15,9 +16,15 @@ class Dropout(nn.Dropout):
     The hash takes its key from torch's generator, so that seeding it fixes the masks.
     """
 
+    share: Share | None = None  # set while several processes train
+
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         if not self.training or self.p == 0 or rows.device.type != "cpu":
             return super().forward(rows)
-        key = torch.randint(0, 2**63 - 1, (2,)).numpy().astype(np.uint64)
-        mask = backend().dropout_mask(rows.numel(), self.p, (key[0] | np.uint64(1), key[1]))
+        multiplier, offset = torch.randint(0, 2**63 - 1, (2,)).tolist()
+        multiplier |= 1
+        if self.share is not None:  # number i is hashed by i * multiplier + offset: begin behind the rows of others
+            offset += multiplier * self.share.first * rows[0:1].numel() if len(rows) else 0
+        key = np.uint64(multiplier), np.uint64(offset % 2**64)
+        mask = backend().dropout_mask(rows.numel(), self.p, key)
         return rows * torch.from_numpy(mask).view(rows.shape).to(rows.dtype)

@@ -18,6 +18,7 @@ from sketchnet.kernels import backend
 from sketchnet.nn.dropout import Dropout
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.learnable import LearnableProjection
+from sketchnet.nn.norm import BatchNorm
 from sketchnet.nn.numbering import Numbered
 from sketchnet.nn.wide import Wide
 from sketchnet.normalisation import Moments
@@ -97,17 +98,6 @@ class NetworkConfig:
         return self.hashed_columns or self.n_columns
 
 
-class BatchNorm(nn.BatchNorm1d):
-    """Batch norm that takes a single row too, by the averages so far: it has no variance of its own."""
-
-    def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        if self.training and len(rows) == 1:
-            return nn.functional.batch_norm(
-                rows, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
-            )
-        return super().forward(rows)
-
-
 class SketchNetwork(nn.Module):
     """projection → normalisation → activation → hidden ReLU layers → outputs, plus the wide path.
 
@@ -169,12 +159,14 @@ class SketchNetwork(nn.Module):
 
     # -- sparse rows
 
-    def read(self, batch: CsrBatch, dropout_key=None) -> Numbered:
-        """Check a batch, hash, scale and drop its entries as configured, and number its columns."""
+    def read(self, batch: CsrBatch, dropout_key=None, rows: slice | None = None) -> Numbered:
+        """Check a batch, hash, scale and drop its entries as configured, and number the columns of `rows`."""
         config, batch = self.config, self.columns(batch)
         if dropout_key is not None and config.feature_dropout > 0:
             arrays = backend().drop_entries(*batch.arrays, config.feature_dropout, dropout_key)
             batch = CsrBatch(*arrays, batch.n_columns)
+        if rows is not None:  # which are dropped as they are in the whole batch
+            batch = batch.rows(rows)
         if not config.learn and not config.wide:
             return Numbered(batch, None, None)  # nobody asks for numbers
         return Numbered(batch, *backend().number_columns(batch.indices))

@@ -9,7 +9,7 @@ the step reads its own part.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from sketchnet.training.card_optimisers import RATES, CardAdam, CardMomentum
 from sketchnet.training.card_rows import make_rows, upload
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples
+from sketchnet.training.processes import Processes
 from sketchnet.training.steps import PlainSteps, evaluate
 from sketchnet.training.task import Task
 
@@ -34,12 +35,13 @@ _LEAST = 1 << 31  # bytes to spare for rows that come in windows, and for what s
 _REPORT = 64  # steps between two looks at the loss: each waits for the card
 
 
-def make_steps(network: SketchNetwork, task: Task, examples: Examples, config: TrainingConfig, budget: int, note):
+def make_steps(network: SketchNetwork, task: Task, examples: Examples, config, budget: int, note, team: Processes):
     """Captured steps where they are possible, else plain ones."""
-    if can_capture(network, task, config):
-        with suppress(torch.cuda.OutOfMemoryError):  # others may take the card's memory in the meantime
-            return CapturedSteps(network, task, examples, config, _room(network), note)
-    return PlainSteps(network, task, examples, config, budget, note)
+    if not team.any(not can_capture(network, task, config)):
+        # Others may take the card's memory in the meantime. In a team, one process alone could not go another way.
+        with suppress(torch.cuda.OutOfMemoryError) if team.alone else nullcontext():
+            return CapturedSteps(network, task, examples, config, _room(network), note, team)
+    return PlainSteps(network, task, examples, config, budget, note, team)
 
 
 def can_capture(network: SketchNetwork, task: Task, config: TrainingConfig) -> bool:
@@ -72,10 +74,18 @@ class CapturedSteps:
     """The same face as `PlainSteps`, and checkpoints that either can go on from."""
 
     def __init__(
-        self, network: SketchNetwork, task: Task, examples: Examples, config: TrainingConfig, room: float, note
+        self,
+        network: SketchNetwork,
+        task: Task,
+        examples: Examples,
+        config: TrainingConfig,
+        room: float,
+        note,
+        team: Processes,
     ):
         """Rows may take `room` bytes on the card."""
         self._network, self._task, self._config, self._device = network, task, config, network.device
+        self._team = team
         self._n, self._steps = examples.data.n_rows, 0
         self._layers = {name: layer for name, layer in network.named_modules() if isinstance(layer, TableLayer)}
         self._rows = None
@@ -133,14 +143,18 @@ class CapturedSteps:
         """Of the batch that `_at` points to, which has `size` rows."""
         at = self._at.view(1)
         rows, places = (x.index_select(0, at).view(-1)[:size] for x in (self._rows.order, self._rows.places))
+        mine = self._team.take(size)
         keys, rates = self._keys.index_select(0, at).view(-1), self._rates.index_select(0, at).view(-1)
         self._optimiser.zero_grad()
-        outputs = self._outputs(places, self._rows.csr, keys)
-        losses = self._task.losses(outputs.float(), self._targets.index_select(0, rows))
+        outputs = self._outputs(places[mine], self._rows.csr, keys)
+        losses = self._task.losses(outputs.float(), self._targets.index_select(0, rows[mine]))
         if self._weights is not None:
-            losses = losses * self._weights.index_select(0, rows)
-        loss = losses.mean()
+            losses = losses * self._weights.index_select(0, rows[mine])
+        loss = losses.sum() / size
         loss.backward()
+        self._team.add_gradients(self._optimiser.leaves)
+        for table in self._tables.values():
+            self._team.sum(table.gradient)
         self._optimiser.step(rates)
         for table in self._tables.values():
             table.step(places, self._rows.csr, rates)
@@ -203,7 +217,9 @@ class CapturedSteps:
     def _prepare(self, epoch: int, skip: int) -> None:
         """Write the epoch's rates and keys."""
         config, first = self._config, epoch * self.n_batches
-        words = random.words(config.seed, random.STREAM_FEATURE_DROPOUT, first + np.arange(self.n_batches), 0)
+        # Each process has rows of its own, so it drops units and features by numbers of its own.
+        numbers, block = first + np.arange(self.n_batches), self._team.rank
+        words = random.words(config.seed, random.STREAM_FEATURE_DROPOUT, numbers, block)
         keys = words.view(np.uint64)
         keys[:, 0] |= np.uint64(1)
         self._keys.copy_(torch.from_numpy(keys.view(np.int64)))
@@ -213,7 +229,7 @@ class CapturedSteps:
         self._at.fill_(skip)
 
     def pending(self) -> tuple[float, float]:
-        loss, weight = float(self._loss), float(self._seen)
+        loss, weight = float(self._team.sum(self._loss)), float(self._seen)
         self._loss.zero_()
         self._seen = 0
         return loss, weight
@@ -221,7 +237,7 @@ class CapturedSteps:
     def evaluate(self, examples: Examples) -> tuple[float, float]:
         self._network.eval()
         with torch.cuda.device(self._device):
-            return evaluate(self._forward, self._task, examples)
+            return evaluate(self._forward, self._task, examples, self._team)
 
     def _forward(self, batch: CsrBatch) -> torch.Tensor:
         if self._network.config.learn:

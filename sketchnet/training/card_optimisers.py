@@ -35,6 +35,11 @@ class _Dense:
     def copies(self, layer: nn.Linear) -> tuple[torch.Tensor, torch.Tensor]:
         return self._copies[layer.weight], self._copies[layer.bias]
 
+    @property
+    def leaves(self) -> list[torch.Tensor]:
+        """What gradients are left at."""
+        return [self._copies.get(p, p) for p in self._parameters]
+
     def zero_grad(self) -> None:
         for tensor in (*self._parameters, *self._copies.values()):
             tensor.grad = None

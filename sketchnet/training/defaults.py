@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 
 import torch
@@ -80,10 +81,16 @@ def choose_device(name: str, model: Model | None = None, n_rows: int = 0) -> tor
     if name == "auto":
         gains = model is not None and n_rows >= _WORTHWHILE
         gains = gains and is_known(model.network.config, model.task, model.training) and gpu_missing() is None
-        return torch.device("cuda" if gains else "cpu")
+        return _card() if gains else torch.device("cpu")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", str(name)):
         raise InputError(f"device {name!r} is not possible; it is auto, cpu or cuda")
     device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {name!r} is not possible: torch finds no CUDA device here")
-    return device
+    return _card() if device == torch.device("cuda") else device
+
+
+def _card() -> torch.device:
+    """The only one, or among those that torchrun started, this process's."""
+    number = os.environ.get("LOCAL_RANK")
+    return torch.device("cuda") if number is None else torch.device("cuda", int(number))

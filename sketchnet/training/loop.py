@@ -26,6 +26,7 @@ from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples, hold_back
 from sketchnet.training.linear import blend_linear
 from sketchnet.training.model import Model, load_model
+from sketchnet.training.processes import Processes
 from sketchnet.training.rows import scale_input
 from sketchnet.training.steps import batch_loss, choose_updates, set_seed
 
@@ -70,20 +71,39 @@ def train(
 
     With a `folder` the state is saved after every epoch and on SIGINT or SIGTERM, and a run that was cut off goes on
     where it was, to the same weights; a finished one is loaded. Another model in the folder is an error, unless
-    `overwrite`. `report` is told each record of the history, `tick(done, total, note)` each step.
+    `overwrite`. `report` is told each record of the history, `tick(done, total, note)` each step. Processes that
+    torchrun started train together; all of them have the network in the end, the first one writes and reports.
     """
+    team = Processes.found()
+    if not team.is_first:
+        report, tick = _silent, _silent
     if folder is None:
-        return _train(model, examples, valid, None, memory, report, tick, lambda: False)
+        return _train(model, examples, valid, None, memory, report, tick, lambda: False, team)
     folder = Path(folder)
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder), _signals() as asked_to_stop:
-        if _is_done(folder, model, overwrite):
+    with _held(folder, team), _signals() as asked_to_stop:
+        if team.first_says(team.is_first and _is_done(folder, model, overwrite)):
             finished = load_model(folder)
             model.network.load_state_dict(finished.network.state_dict())
             model.history = finished.history
-            return
-        _train(model, examples, valid, folder, memory, report, tick, asked_to_stop)
+        else:
+            _train(model, examples, valid, folder, memory, report, tick, asked_to_stop, team)
+        team.wait()
+
+
+def _silent(*_) -> None:
+    pass
+
+
+@contextmanager
+def _held(folder: Path, team: Processes) -> Iterator[None]:
+    """The folder, made if there is none, and locked by the first process."""
+    if not team.is_first:
+        yield
+        return
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        yield
 
 
 def _is_done(folder: Path, model: Model, overwrite: bool) -> bool:
@@ -105,7 +125,7 @@ def _is_done(folder: Path, model: Model, overwrite: bool) -> bool:
     return False
 
 
-def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) -> None:
+def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop, team: Processes) -> None:
     network, task, config, state = model.network, model.task, model.training, Progress()
     resuming = folder is not None and (folder / checkpoint.CHECKPOINT).exists()
     begun = time.perf_counter()
@@ -117,13 +137,14 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
     kept = None  # the best network, where no folder keeps it
     if resuming:
         tensors, state = _read(folder)
-    aside = (lambda record: None) if resuming else note  # what was noted when it was first done
+    team.wait()  # until all have read what is about to change
+    aside = _silent if resuming else note  # what was noted when it was first done
     scale_input(network, examples.data, aside)
     if not resuming:
-        note(_choose_rates(model, examples, valid, memory, asked_to_stop))
+        note(_choose_rates(model, examples, valid, memory, asked_to_stop, team))
     rates = replace(config, **_rates(state.history))
-    steps = make_steps(network, task, examples, rates, parse_memory(memory), aside)
-    with torch.random.fork_rng(devices=_cuda(network)), closing(steps):
+    steps = make_steps(network, task, examples, rates, parse_memory(memory), aside, team)
+    with torch.random.fork_rng(devices=_cuda(network)), closing(steps), team.training(network):
         if resuming:
             _load(tensors, network, steps)
             begun -= state.seconds
@@ -137,11 +158,11 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
                 state.step, state.seconds = state.step + 1, time.perf_counter() - begun
                 done, mean = state.epoch * steps.n_batches + state.step, state.loss / max(state.weight, 1e-300)
                 tick(done, total, f"epoch {state.epoch + 1}, loss {mean:.4f}")
-                if asked_to_stop():
+                if team.any(asked_to_stop()) if weight else team.alone and asked_to_stop():
                     loss, weight = steps.pending()
                     state.loss, state.weight = state.loss + loss, state.weight + weight
                     if folder is not None and np.isfinite(loss):  # or what was saved before is better
-                        _save(folder, network, steps, state)
+                        _save(folder, network, steps, state, team)
                     raise Interrupted("stopped as asked; run the same command again to go on")
             record = {"epoch": state.epoch + 1, "loss": state.loss / max(state.weight, 1e-300)}
             reached = (0.0, -state.epoch)  # without validation rows, the last epoch is the best
@@ -150,21 +171,22 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
                 record |= {"valid_error": reached[0], "valid_loss": reached[1]}
             if not (all(map(np.isfinite, reached)) and _is_finite(network)):
                 raise TrainingError(f"epoch {state.epoch + 1} left weights too large: {_advice(config, folder)}")
-            state.seconds = time.perf_counter() - begun
+            state.seconds = team.first_says(time.perf_counter() - begun)
             note({**record, "seconds": round(state.seconds, 3)})
             reached = (round(reached[0], 6), reached[1])  # errors of weights next to nothing are ties
             if reached < state.best:
                 state.best, state.best_epoch = reached, state.epoch
-                if folder is not None:
-                    checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict())
-                else:
+                if folder is None:
                     kept = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+                elif team.is_first:
+                    checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict())
             state.epoch, state.step, state.loss, state.weight = state.epoch + 1, 0, 0.0, 0.0
             enough = config.patience is not None and state.epoch - 1 - state.best_epoch >= config.patience
             if enough or (config.seconds is not None and state.seconds > config.seconds):
                 break
             if folder is not None:
-                _save(folder, network, steps, state)
+                _save(folder, network, steps, state, team)
+    team.wait()
     if state.best_epoch < 0:
         raise TrainingError(f"no epoch gave a finite error: {_advice(config, folder)}")
     blended = None
@@ -179,11 +201,12 @@ def _train(model, examples, valid, folder, memory, report, tick, asked_to_stop) 
     if config.blend and network.wide is not None and valid is not None and not weighted and task.kind in _WITH_CLASSES:
         record = blended or {"stage": "linear", **blend_linear(model, examples, valid)}
         note(record)
-        if folder is not None:
+        team.wait()  # until all have read the weights
+        if folder is not None and team.is_first:
             lasting = {key: value for key, value in record.items() if key != "seconds"}  # the same in every run
             checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict(), {"blended": lasting})
     model.history = [*state.history, {"best_epoch": state.best_epoch + 1, "seconds": round(state.seconds, 3)}]
-    if folder is not None:
+    if folder is not None and team.is_first:
         checkpoint.write_history(folder, model.history)
         (folder / checkpoint.CHECKPOINT).unlink(missing_ok=True)
 
@@ -197,7 +220,7 @@ def _advice(config: TrainingConfig, folder: Path | None) -> str:
     return f"the rate {config.rate:g} may be too high, or values too large{kept}"
 
 
-def _choose_rates(model: Model, examples: Examples, valid: Examples | None, memory, asked_to_stop) -> dict:
+def _choose_rates(model: Model, examples: Examples, valid: Examples | None, memory, asked_to_stop, team) -> dict:
     """A record with the rates of the columns' weights: those given, or the best of three after a trial.
 
     Bold rates let rare columns speak after they were seen a few times, which text rewards and noise punishes: only
@@ -221,18 +244,18 @@ def _choose_rates(model: Model, examples: Examples, valid: Examples | None, memo
             once = replace(given, **{**candidate, **given_rates}, epochs=1, blend=False)
             trial = Model(SketchNetwork(settings).to(model.network.device), model.task, once)
             try:
-                _train(trial, some, valid, None, memory, lambda record: None, lambda *_: None, asked_to_stop)
+                _train(trial, some, valid, None, memory, _silent, _silent, asked_to_stop, team)
                 tried[name] = next(record["valid_error"] for record in trial.history if "valid_error" in record)
             except TrainingError:
                 tried[name] = float("inf")
         chosen = rates[min(tried, key=tried.get)]
-    seconds = round(time.perf_counter() - begun, 3)
+    seconds = team.first_says(round(time.perf_counter() - begun, 3))
     return {"stage": "rates", **chosen, **given_rates, **tried, "seconds": seconds}
 
 
 def even_rates(model: Model, examples: Examples) -> TrainingConfig:
     """The model's configuration with rates for rows that come in portions, which cannot be tried."""
-    record = _choose_rates(model, examples, None, None, lambda: False)
+    record = _choose_rates(model, examples, None, None, lambda: False, Processes())
     return replace(model.training, **_rates([record]))
 
 
@@ -254,7 +277,7 @@ def train_once(model: Model, examples: Examples, optimiser) -> None:
                 set_seed(network, config.seed, step)
                 choose_updates(network, config.seed, step)
                 key = random.hash_key(config.seed, random.STREAM_FEATURE_DROPOUT, step)
-                loss, _ = batch_loss(task, network(network.read(batch, key)), examples, rows)
+                loss = batch_loss(task, network(network.read(batch, key)), examples, rows, len(rows))
                 value = float(loss.detach())
                 if not np.isfinite(value):
                     raise TrainingError(f"the loss is {value} in step {step + 1}: the rates may be too high")
@@ -267,7 +290,9 @@ def train_once(model: Model, examples: Examples, optimiser) -> None:
         model._double = None
 
 
-def _save(folder: Path, network: SketchNetwork, steps, state: Progress) -> None:
+def _save(folder: Path, network: SketchNetwork, steps, state: Progress, team: Processes) -> None:
+    if not team.is_first:
+        return
     tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
     tensors |= {f"optimiser.{name}": tensor for name, tensor in steps.state().items()}
     checkpoint.write_tensors(folder / checkpoint.CHECKPOINT, tensors, asdict(state))

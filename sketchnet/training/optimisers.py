@@ -33,8 +33,8 @@ class Optimiser(ABC):
         self.config = config
         self._layers = {name: layer for name, layer in network.named_modules() if isinstance(layer, TableLayer)}
         tables = {id(layer.weight) for layer in self._layers.values()}
-        self._parameters = list(network.parameters())
-        dense = [p for p in self._parameters if id(p) not in tables]
+        self.parameters = list(network.parameters())
+        dense = [p for p in self.parameters if id(p) not in tables]
         groups = [
             {"params": [p for p in dense if p.ndim > 1], "weight_decay": config.l2},
             {"params": [p for p in dense if p.ndim <= 1], "weight_decay": 0.0},
@@ -82,7 +82,7 @@ class Optimiser(ABC):
                 self._update(name, rows, gradient.reshape(len(rows), prod(layer.weight.shape[1:])))
 
     def zero_grad(self) -> None:
-        for parameter in self._parameters:  # torch's optimisers do the same, but take ten times as long
+        for parameter in self.parameters:  # torch's optimisers do the same, but take ten times as long
             parameter.grad = None
 
     def settle(self) -> None:  # noqa: B027 (most optimisers are never late)

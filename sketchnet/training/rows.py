@@ -66,13 +66,14 @@ class TrainingRows:
             if number >= skip:
                 yield rows, self._projected[torch.from_numpy(rows)]
 
-    def outputs(self, batch, step: int) -> torch.Tensor:
+    def outputs(self, batch, step: int, mine: slice) -> torch.Tensor:
+        """Of some rows of a batch."""
         if self._projected is not None:
-            return self._network.forward_projected(batch)
+            return self._network.forward_projected(batch[mine])
         settings, key = self._network.config, None
         if settings.feature_dropout > 0:
             key = random.hash_key(self._config.seed, random.STREAM_FEATURE_DROPOUT, step)
-        return self._network(self._network.read(batch, key))
+        return self._network(self._network.read(batch, key, mine))
 
 
 def scale_input(network: SketchNetwork, data, note: Callable[[dict], None]) -> None:

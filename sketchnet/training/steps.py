@@ -13,6 +13,7 @@ from sketchnet.nn import LearnableProjection, SketchNetwork
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples
 from sketchnet.training.optimisers import make_optimiser
+from sketchnet.training.processes import Processes
 from sketchnet.training.rows import TrainingRows
 from sketchnet.training.task import Task
 
@@ -22,8 +23,17 @@ _ROWS = 1024  # evaluated at a time
 class PlainSteps:
     """Steps one after the other, on the processor, or with the dense layers on another device."""
 
-    def __init__(self, network: SketchNetwork, task: Task, examples: Examples, config: TrainingConfig, budget, note):
-        self._network, self._task, self._examples, self._config = network, task, examples, config
+    def __init__(
+        self,
+        network: SketchNetwork,
+        task: Task,
+        examples: Examples,
+        config: TrainingConfig,
+        budget: int,
+        note,
+        team: Processes,
+    ):
+        self._network, self._task, self._examples, self._config, self._team = network, task, examples, config, team
         self._source = TrainingRows(network, examples, config, budget, note)
         self._optimiser = make_optimiser(network, config)
         self.n_batches = self._source.n_batches
@@ -39,13 +49,15 @@ class PlainSteps:
             self._optimiser.schedule(epoch, step / total)
             set_seed(self._network, config.seed, step)
             choose_updates(self._network, config.seed, step)
-            loss, weight = batch_loss(self._task, self._source.outputs(batch, step), self._examples, rows)
-            value = float(loss.detach())
+            mine, n = self._team.take(len(rows)), len(rows)
+            loss = batch_loss(self._task, self._source.outputs(batch, step, mine), self._examples, rows[mine], n)
+            value = float(self._team.sum(loss.detach().clone()))
             if np.isfinite(value):
                 self._optimiser.zero_grad()
                 loss.backward()
+                self._team.add_gradients(self._optimiser.parameters)
                 self._optimiser.step()
-            yield value * weight, weight
+            yield value * n, float(n)
         self._optimiser.settle()
 
     def pending(self) -> tuple[float, float]:
@@ -55,7 +67,7 @@ class PlainSteps:
     def evaluate(self, examples: Examples) -> tuple[float, float]:
         """(error, loss) on examples."""
         self._network.eval()
-        return evaluate(self._network, self._task, examples)
+        return evaluate(self._network, self._task, examples, self._team)
 
     def state(self) -> dict[str, torch.Tensor]:
         """All that must be saved, beside the network, to go on as if nothing had happened."""
@@ -69,29 +81,31 @@ class PlainSteps:
         self._optimiser.close()
 
 
-def evaluate(forward: Callable, task: Task, examples: Examples) -> tuple[float, float]:
-    """(error, loss) of what `forward` makes of examples, averaged by their weights."""
-    sums, done = np.zeros(3), 0
+def evaluate(forward: Callable, task: Task, examples: Examples, team: Processes | None = None) -> tuple[float, float]:
+    """(error, loss) of what `forward` makes of examples, averaged by their weights. A team shares the batches."""
+    sums, done, team = np.zeros(3), 0, team or Processes()
     with torch.no_grad():
-        for batch in iterate_batches(examples.data, _ROWS, shuffle=False):
-            rows = np.arange(done, done + batch.n_rows)
+        for number, batch in enumerate(iterate_batches(examples.data, _ROWS, shuffle=False)):
+            rows, done = np.arange(done, done + batch.n_rows), done + batch.n_rows
+            if number % team.count != team.rank:
+                continue
             outputs = forward(batch).cpu()
             targets = task.batch(examples.targets, rows)
             weights = np.ones(len(rows)) if examples.weights is None else examples.weights[rows]
             sums[0] += task.mistakes(outputs, targets).double().numpy() @ weights
             sums[1] += task.losses(outputs, targets).double().numpy() @ weights
             sums[2] += weights.sum()
-            done += batch.n_rows
+    sums = team.sum(torch.from_numpy(sums)).numpy()
     return float(sums[0] / sums[2]), float(sums[1] / sums[2])
 
 
-def batch_loss(task: Task, outputs: torch.Tensor, examples: Examples, rows: np.ndarray) -> tuple[torch.Tensor, float]:
-    """(mean loss, sum of weights) of a batch; weights count relative to their mean over all examples."""
+def batch_loss(task: Task, outputs: torch.Tensor, examples: Examples, rows: np.ndarray, n: int) -> torch.Tensor:
+    """The loss of some rows of a batch of n, over n; weights count relative to their mean over all examples."""
     losses = task.losses(outputs, task.batch(examples.targets, rows).to(outputs.device))
     if examples.weights is None:
-        return losses.mean(), float(len(rows))
+        return losses.sum() / n
     weights = torch.from_numpy(examples.weights[rows].astype(np.float32)).to(outputs.device)
-    return (losses * weights).mean() / examples.mean_weight, float(len(rows))
+    return (losses * weights).sum() / (n * examples.mean_weight)
 
 
 def choose_updates(network: SketchNetwork, seed: int, step: int) -> None:

@@ -20,6 +20,7 @@ from sketchnet.training import TrainingConfig, captured, card_layers, card_optim
 from sketchnet.training.defaults import choose_device
 from sketchnet.training.examples import Examples
 from sketchnet.training.loop import Interrupted, train
+from sketchnet.training.processes import Processes
 from sketchnet.training.steps import PlainSteps
 from sketchnet.training.task import Task
 
@@ -126,8 +127,8 @@ def card(monkeypatch):
     monkeypatch.setattr(torch.cuda, "CUDAGraph", SimpleNamespace)
     capture = captured.CapturedSteps._capture
 
-    def captured_steps(network, task, examples, config, budget, note):
-        return captured.CapturedSteps(network, task, examples, config, card.room, note)
+    def captured_steps(network, task, examples, config, budget, note, team):
+        return captured.CapturedSteps(network, task, examples, config, card.room, note, team)
 
     def with_replay(steps):
         graph = capture(steps)
@@ -220,7 +221,8 @@ def test_what_goes_wrong_at_the_start_leaves_the_network_as_it_was(card, monkeyp
     monkeypatch.setattr(captured.CapturedSteps, "_capture", fails)
     monkeypatch.setattr(captured, "can_capture", lambda *of: True)
     monkeypatch.setattr(captured, "_room", lambda network: float("inf"))
-    steps = captured.make_steps(network, task, examples, estimator.model_.training, 2**30, lambda record: None)
+    how = estimator.model_.training, 2**30, lambda record: None, Processes()
+    steps = captured.make_steps(network, task, examples, *how)
     assert isinstance(steps, PlainSteps)
     steps.close()
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())

@@ -1,0 +1,79 @@
+"""How fast does a restricted Boltzmann machine learn, beside scikit-learn and beside its matrix products alone?
+
+    python benchmarks/rbm.py [--quick] [--json]
+
+An epoch of CD-1 over 10,000 rows of 784 binary units (MNIST, grey levels above one half, where the data set is at hand,
+else random bits) with 1000 hidden units in batches of 100, float32: the fastest of three after a warm-up. The products
+are the five that a step cannot do without: three between rows and weights, two for the gradient.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from harness import best_time, main, row
+from sklearn.neural_network import BernoulliRBM
+
+from sketchnet.data import load_dataset
+from sketchnet.errors import SketchnetError
+from sketchnet.pretraining import RBM, RBMConfig, RBMTrainingConfig, make_rows, train_rbm
+
+BATCH, HIDDEN = 100, 1000
+
+
+def cases(quick: bool):
+    torch.set_num_threads(min(torch.get_num_threads(), 2))
+    X, name = images(3_000 if quick else 10_000)
+    case = f"epoch of {len(X):,} rows, 784-1000, {name}"
+    ours = best_time(our_epoch(X, "cpu"))
+    yield row(case, ours, best_time(scikit_epoch(X)), "scikit-learn BernoulliRBM", "s", 1.5)
+    yield row("  the same", ours, best_time(products(X, "cpu")), "limit: the matrix products alone", "s")
+    if torch.cuda.is_available():
+        seconds = best_time(our_epoch(X, "cuda"))
+        yield row("  on a CUDA device", seconds, ours, "the processor", "s")
+        yield row("  the same", seconds, best_time(products(X, "cuda")), "limit: the matrix products alone", "s")
+
+
+def images(n: int) -> tuple[np.ndarray, str]:
+    try:
+        data = load_dataset("mnist").train.X[:n]
+        dense = data.scipy().toarray() if hasattr(data, "scipy") else np.asarray(data)
+        return (dense > 0.5 * dense.max()).astype(np.float32), "MNIST"
+    except (SketchnetError, OSError):
+        return (np.random.default_rng(0).random((n, 784)) < 0.15).astype(np.float32), "random bits"
+
+
+def our_epoch(X: np.ndarray, device: str):
+    rows = make_rows(X, BATCH, device=device)
+
+    def work() -> None:
+        rbm = RBM(RBMConfig(X.shape[1], HIDDEN)).to(device)
+        train_rbm(rbm, rows, RBMTrainingConfig(epochs=1, batch_size=BATCH))  # ends by waiting for the device
+
+    return work
+
+
+def scikit_epoch(X: np.ndarray):
+    return lambda: BernoulliRBM(HIDDEN, batch_size=BATCH, n_iter=1, random_state=0).fit(X)
+
+
+def products(X: np.ndarray, device: str):
+    v, h = torch.rand(BATCH, X.shape[1], device=device), torch.rand(BATCH, HIDDEN, device=device)
+    weight, out = torch.zeros(X.shape[1], HIDDEN, device=device), torch.empty(BATCH, HIDDEN, device=device)
+    visible = torch.empty(BATCH, X.shape[1], device=device)
+
+    def work() -> None:
+        for _ in range(-(-len(X) // BATCH)):
+            torch.mm(v, weight, out=out)
+            torch.mm(h, weight.t(), out=visible)
+            torch.mm(v, weight, out=out)
+            weight.addmm_(v.t(), h, beta=0.5, alpha=0.001)
+            weight.addmm_(v.t(), h, beta=1.0, alpha=-0.001)
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    return work
+
+
+if __name__ == "__main__":
+    main(__doc__.splitlines()[0], cases)

@@ -1,0 +1,238 @@
+"""Contrastive divergence with momentum, epoch by epoch."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from sketchnet import random
+from sketchnet.checks import check_choice, check_flag, check_integer, check_real
+from sketchnet.errors import InputError
+from sketchnet.pretraining.rbm import RBM
+from sketchnet.pretraining.units import UNITS
+from sketchnet.training.loop import Interrupted, TrainingError
+
+SCHEDULES = ("constant", "linear")
+RECONSTRUCTIONS = ("auto", "sample", "mean")
+_PARAMETERS = ("weight", "hidden_bias", "visible_bias")
+_SEEDS = 1024  # drawn at once
+_ENERGY_ROWS = 10_000  # at most, of either side of the free energy's gap
+
+
+@dataclass(frozen=True)
+class RBMTrainingConfig:
+    """How a machine is trained: Hinton's practical guide (2012) is where the defaults come from.
+
+    steps: of the Gibbs chain, CD-`steps`. rate: None takes `default_rate` of the units' kinds; "linear" lets it fall in
+    a straight line, to zero after the last epoch. Momentum is `momentum[0]` in the first `momentum_epochs` epochs, then
+    `momentum[1]`. l2 applies to weights, not to biases. reconstruct: whether visible units in the chain are sampled or
+    set to their means; "auto" samples binary and poisson units, whose noise is the data's own, and takes the means of
+    gaussian and relu units, whose noise would be as large as the data. bias_from_data: visible biases start where the
+    machine without weights fits the columns' means (log-odds, means, or logs of the words' shares), not at zero.
+    """
+
+    epochs: int = 10
+    batch_size: int = 100
+    steps: int = 1
+    rate: float | None = None
+    schedule: str = "constant"
+    momentum: tuple[float, float] = (0.5, 0.9)
+    momentum_epochs: int = 5
+    l2: float = 2e-4
+    reconstruct: str = "auto"
+    bias_from_data: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        def fix(name: str, value) -> None:
+            object.__setattr__(self, name, value)
+
+        for name in ("epochs", "batch_size", "steps"):
+            fix(name, check_integer(name, getattr(self, name), 1, 2**31))
+        fix("momentum_epochs", check_integer("momentum_epochs", self.momentum_epochs, 0, 2**31))
+        fix("seed", check_integer("seed", self.seed, 0, 2**64 - 1))
+        if self.rate is not None:
+            fix("rate", check_real("rate", self.rate))
+        fix("l2", check_real("l2", self.l2))
+        fix("bias_from_data", check_flag("bias_from_data", self.bias_from_data))
+        check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
+        if not isinstance(self.momentum, list | tuple) or len(self.momentum) != 2:
+            raise InputError(f"momentum={self.momentum!r} is not possible; it is a first and a last value")
+        fix("momentum", tuple(check_real("momentum", value, 0.0, 1.0) for value in self.momentum))
+
+    def to_dict(self) -> dict:
+        return {**dataclasses.asdict(self), "momentum": list(self.momentum)}
+
+
+def default_rate(visible: str, hidden: str) -> float:
+    """Units whose states have no upper bound need smaller rates: their gradients grow with the states."""
+    if visible == "binary":
+        return 0.1 if hidden == "binary" else 0.01
+    return 0.001
+
+
+def train_rbm(
+    rbm: RBM,
+    rows,
+    config: RBMTrainingConfig,
+    *,
+    layer: int = 0,
+    valid=None,
+    report: Callable[[dict], None] = lambda record: None,
+    tick: Callable[[int, int, str], None] = lambda done, total, note: None,
+    asked_to_stop: Callable[[], bool] = lambda: False,
+    save: Callable[[dict, dict], None] = lambda tensors, notes: None,
+    state: tuple[dict, dict] | None = None,
+) -> RBM:
+    """Train the machine in place on `rows` (see `rows.py`), and return it.
+
+    After each epoch, and when asked to stop, `save(tensors, notes)` gets copies of all that is needed to go on: given
+    back as `state`, they lead to the same weights. `report` is told each record, and `rbm.history` keeps them:
+    {"stage": "rbm", "layer", "epoch", "reconstruction", "seconds"}, and with `valid` rows, where the machine has a free
+    energy, "free_energy_gap": the mean over those rows minus the mean over as many training rows, which grows when the
+    machine fits the training rows too closely. `tick(done, total, note)` is told each step.
+    """
+    if rows.n_columns > rbm.config.n_visible:
+        raise InputError(f"rows have {rows.n_columns} columns, but there are {rbm.config.n_visible} visible units")
+    learner = _Learner(rbm, config, layer)
+    epoch = step = 0
+    error, begun = 0.0, time.perf_counter()
+    if state is not None:
+        tensors, notes = state
+        learner.load(tensors)
+        epoch, step, error, rbm.history = notes["epoch"], notes["step"], notes["error"], list(notes["history"])
+        begun -= notes["seconds"]
+    else:
+        rbm.history = []
+        _survey(rbm, rows, config.bias_from_data)
+        if valid is not None:
+            _survey(rbm, valid, False)
+    total = config.epochs * rows.n_batches
+
+    def keep() -> None:
+        seconds = time.perf_counter() - begun
+        notes = {"epoch": epoch, "step": step, "error": error, "seconds": seconds, "history": list(rbm.history)}
+        save(learner.state(), notes)
+
+    while epoch < config.epochs:
+        errors = torch.full((), error, dtype=torch.float64, device=rbm.device)
+        for batch in rows.batches(epoch, step):
+            errors += learner.step(batch, epoch, step)
+            step += 1
+            tick(epoch * rows.n_batches + step, total, f"layer {layer + 1}, epoch {epoch + 1}")
+            if asked_to_stop():
+                error = float(errors)
+                if math.isfinite(error):  # or what was saved before is better
+                    keep()
+                raise Interrupted("stopped as asked; run the same command again to go on")
+        reconstruction = float(errors) / rows.n_rows
+        if not (math.isfinite(reconstruction) and learner.is_finite()):
+            raise TrainingError(
+                f"layer {layer + 1} is no longer finite in epoch {epoch + 1} of its pretraining: "
+                f"the rate {learner.rate:g} may be too high, or values too large"
+            )
+        record = {"stage": "rbm", "layer": layer, "epoch": epoch + 1, "reconstruction": reconstruction}
+        if valid is not None and rbm.has_free_energy:
+            record["free_energy_gap"] = _free_energy_gap(rbm, rows, valid)
+        record["seconds"] = round(time.perf_counter() - begun, 3)
+        rbm.history.append(record)
+        report(record)
+        epoch, step, error = epoch + 1, 0, 0.0
+        keep()
+    return rbm
+
+
+class _Learner:
+    """Weights and their velocities, moved in place: no step makes a tensor of the weights' size."""
+
+    def __init__(self, rbm: RBM, config: RBMTrainingConfig, layer: int):
+        self._rbm, self._config = rbm, config
+        self._velocity = {name: torch.zeros_like(getattr(rbm, name)) for name in _PARAMETERS}
+        self._generator = torch.Generator(rbm.device)
+        self._seeds, self._at = None, (-1, -1)
+        self._layer = layer
+        kinds = (rbm.config.visible, rbm.config.hidden)
+        self.rate = default_rate(*kinds) if config.rate is None else config.rate
+        self._sample = config.reconstruct == "sample" or (
+            config.reconstruct == "auto" and rbm.config.visible in ("binary", "poisson")
+        )
+
+    def step(self, batch, epoch: int, step: int) -> torch.Tensor:
+        """Take a step; returns the batch's reconstruction error, summed over its rows."""
+        config, rbm, velocity = self._config, self._rbm, self._velocity
+        self._generator.manual_seed(self._seed(epoch, step))
+        chain = rbm.chain(batch, config.steps, self._generator, self._sample)
+        momentum = config.momentum[epoch >= config.momentum_epochs]
+        rate = self.rate * (1 - epoch / config.epochs if config.schedule == "linear" else 1.0)
+        share = rate / len(chain.visible)
+        chain.add_gradient(velocity["weight"], momentum, share)
+        if config.l2 > 0:
+            velocity["weight"].add_(rbm.weight, alpha=-rate * config.l2)
+        velocity["hidden_bias"].mul_(momentum).add_(chain.hidden_gradient(), alpha=share)
+        velocity["visible_bias"].mul_(momentum).add_(chain.visible_gradient(), alpha=share)
+        for name in _PARAMETERS:
+            getattr(rbm, name).add_(velocity[name])
+        return chain.error
+
+    def _seed(self, epoch: int, step: int) -> int:
+        """A function of (seed, layer, epoch, step), so that a run can go on in any step."""
+        block, place = divmod(step, _SEEDS)
+        if self._at != (epoch, block):
+            steps = (epoch << 32) + np.arange(block * _SEEDS, (block + 1) * _SEEDS, dtype=np.uint64)
+            drawn = random.words(self._config.seed, random.STREAM_RBM, steps, self._layer)
+            self._seeds, self._at = drawn.view(np.uint64)[:, 0] >> np.uint64(1), (epoch, block)
+        return int(self._seeds[place])
+
+    def is_finite(self) -> bool:
+        return all(bool(getattr(self._rbm, name).isfinite().all()) for name in _PARAMETERS)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        found = {name: getattr(self._rbm, name) for name in _PARAMETERS}
+        found |= {f"velocity.{name}": tensor for name, tensor in self._velocity.items()}
+        return {
+            name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in found.items()
+        }
+
+    def load(self, tensors: dict[str, torch.Tensor]) -> None:
+        for name in _PARAMETERS:
+            getattr(self._rbm, name).copy_(tensors[name])
+            self._velocity[name].copy_(tensors[f"velocity.{name}"])
+
+
+def copied(tensor: torch.Tensor) -> torch.Tensor:
+    """For a file: on the processor, in plain order, and no longer changing."""
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+
+
+def _survey(rbm: RBM, rows, set_bias: bool) -> None:
+    """Look at all rows once: whether the visible units can take their values, and at the columns' sums."""
+    sums = torch.zeros(rbm.config.n_visible, dtype=torch.float64, device=rbm.device)
+    for batch in rows.in_order():
+        batch = rbm.dense(batch)
+        rbm.check_visible(batch)
+        sums += batch.sum(0)
+    if set_bias:
+        rbm.visible_bias.copy_(UNITS[rbm.config.visible].bias(sums, rows.n_rows))
+
+
+def _free_energy_gap(rbm: RBM, rows, valid) -> float:
+    n = min(rows.n_rows, valid.n_rows, _ENERGY_ROWS)
+    return _mean_free_energy(rbm, valid, n) - _mean_free_energy(rbm, rows, n)
+
+
+def _mean_free_energy(rbm: RBM, rows, n: int) -> float:
+    """Over the first n rows."""
+    total, left = 0.0, n
+    for energies in (rbm.free_energy(batch) for batch in rows.in_order()):
+        total += float(energies[:left].double().sum())
+        left -= len(energies[:left])
+        if left == 0:
+            break
+    return total / n

@@ -1,0 +1,171 @@
+"""The kinds of units: the law of a unit given its input x, a bias plus the weighted states of the other side.
+
+    binary      1 with probability sigmoid(x), else 0
+    gaussian    N(x, 1)
+    relu        max(0, x + N(0, sigmoid(x))), where sigmoid(x) is the variance: the noisy rectified linear unit of Nair
+                and Hinton (2010)
+    poisson     word counts of a document of N words: multinomial with N draws and probabilities softmax(x) over all
+                units. That is the constrained Poisson model of Salakhutdinov and Hinton (2009), whose units have the
+                means N softmax(x), given that the counts add up to N as they do in the data.
+
+For each kind, `mean` is what a unit passes on without noise. It is the law's expectation, but for relu, which passes on
+max(0, x) as the network does that is trained afterwards; `expected` is the expectation there as well.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch.nn.functional import softplus
+
+from sketchnet.errors import InputError
+
+
+class Binary:
+    @staticmethod
+    def mean(x, length=None):
+        return torch.sigmoid(x)
+
+    expected = mean
+
+    @staticmethod
+    def sample(x, expected, generator, length=None):
+        return uniform_like(x, generator).lt_(expected)
+
+    @staticmethod
+    def free_energy(v, bias):
+        return -(v @ bias)
+
+    @staticmethod
+    def free_energy_hidden(x):
+        return -softplus(x).sum(1)
+
+    @staticmethod
+    def check(values):
+        # Values between 0 and 1 stand for probabilities, as grey levels of images and outputs of a layer below do.
+        require(values, (values >= 0) & (values <= 1), "binary units take values from 0 to 1", "gaussian")
+
+    @staticmethod
+    def bias(sums, n_rows):
+        """The log-odds of the unit being on; half a row on either side keeps them finite."""
+        share = (sums + 0.5) / (n_rows + 1)
+        return torch.log(share / (1 - share))
+
+
+class Gaussian:
+    @staticmethod
+    def mean(x, length=None):
+        return x
+
+    expected = mean
+
+    @staticmethod
+    def sample(x, expected, generator, length=None):
+        return x + normal_like(x, generator)
+
+    @staticmethod
+    def free_energy(v, bias):
+        return 0.5 * (v - bias).square().sum(1)
+
+    @staticmethod
+    def free_energy_hidden(x):
+        return -0.5 * x.square().sum(1)
+
+    @staticmethod
+    def check(values):
+        require(values, values.isfinite(), "gaussian units take finite numbers")
+
+    @staticmethod
+    def bias(sums, n_rows):
+        return sums / n_rows
+
+
+class Relu:
+    @staticmethod
+    def mean(x, length=None):
+        return torch.relu(x)
+
+    @staticmethod
+    def expected(x, length=None):
+        """x Phi(x / s) + s phi(x / s) for s**2 = sigmoid(x): Phi, phi are the normal's distribution and density."""
+        s = torch.sigmoid(x).sqrt_()
+        z = (x / s).clamp_(-30, 30)  # where s is rounded to 0 or x is large, Phi is 0 or 1 all the same
+        density = (z * z).mul_(-0.5).exp_().div_(math.sqrt(2 * math.pi))
+        return torch.special.ndtr(z).mul_(x).add_(s.mul_(density)).clamp_(min=0)
+
+    @staticmethod
+    def sample(x, expected, generator, length=None):
+        return torch.sigmoid(x).sqrt_().mul_(normal_like(x, generator)).add_(x).relu_()
+
+    free_energy = free_energy_hidden = None  # the noise is an approximation that no energy belongs to
+
+    @staticmethod
+    def check(values):
+        require(values, (values >= 0) & values.isfinite(), "relu units take numbers from 0", "gaussian")
+
+    bias = Gaussian.bias
+
+
+class Poisson:
+    @staticmethod
+    def mean(x, length):
+        return torch.softmax(x, 1).mul_(length[:, None])
+
+    expected = mean
+
+    @staticmethod
+    def sample(x, expected, generator, length):
+        """One search for all words of the batch: row r's cumulative probabilities lie between r and r + 1."""
+        n, width = x.shape
+        row = torch.arange(n, device=x.device, dtype=torch.float64)
+        edges = torch.softmax(x.double(), 1).cumsum(1).clamp_(max=1.0)
+        edges[:, -1] = 1.0
+        edges += row[:, None]
+        words = row.repeat_interleave(length.long())
+        words += uniform_like(words, generator)
+        drawn = torch.searchsorted(edges.view(-1), words, right=True)
+        return torch.bincount(drawn, minlength=n * width).view(n, width).to(x.dtype)
+
+    @staticmethod
+    def free_energy(v, bias):
+        return -(v @ bias)
+
+    @staticmethod
+    def check(values):
+        whole = (values >= 0) & (values == values.round()) & values.isfinite()
+        require(values, whole, "poisson units take counts: whole numbers from 0", "gaussian")
+
+    @staticmethod
+    def bias(sums, n_rows):
+        """The log of the word's share; half a word more of each keeps them finite."""
+        return torch.log((sums + 0.5) / (sums.sum() + 0.5 * len(sums)))
+
+
+UNITS = {"binary": Binary, "gaussian": Gaussian, "relu": Relu, "poisson": Poisson}
+VISIBLE = ("binary", "gaussian", "relu", "poisson")
+HIDDEN = ("binary", "gaussian", "relu")
+
+
+def require(values: torch.Tensor, good: torch.Tensor, law: str, rather: str = "") -> None:
+    if not bool(good.all()):
+        bad = float(values[~good].flatten()[0])
+        advice = f"; other values need visible={rather!r} units" if rather and math.isfinite(bad) else ""
+        raise InputError(f"{law}, but a row has {bad:g}{advice}")
+
+
+def uniform_like(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Uniform numbers in [0, 1]. On the processor torch draws them as slowly as it multiplies a matrix by a batch.
+
+    So there SFC64 makes 64 bits at a time, from a seed that torch's generator draws.
+    """
+    if x.device.type != "cpu":
+        return torch.rand(x.shape, dtype=x.dtype, device=x.device, generator=generator)
+    seed = torch.empty(2, dtype=torch.int64).random_(generator=generator).tolist()
+    raw = np.random.SFC64(seed).random_raw(-(-x.numel() // 2)).view(np.int32)[: x.numel()]
+    return torch.from_numpy(raw).view(x.shape).to(x.dtype).mul_(2.0**-32).add_(0.5)
+
+
+def normal_like(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(x.shape, dtype=x.dtype, device=x.device, generator=generator)
