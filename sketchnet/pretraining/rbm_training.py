@@ -75,7 +75,7 @@ def default_rate(visible: str, hidden: str) -> float:
     """Units whose states have no upper bound need smaller rates: their gradients grow with the states."""
     if visible == "binary":
         return 0.1 if hidden == "binary" else 0.01
-    return 0.001
+    return 0.01 if visible == "poisson" and hidden == "binary" else 0.001
 
 
 def train_rbm(
