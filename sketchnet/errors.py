@@ -11,3 +11,11 @@ class InputError(SketchnetError, ValueError):
 
 class StorageError(SketchnetError, OSError):
     """A file could not be read or written."""
+
+
+class TrainingError(SketchnetError):
+    """Training cannot go on."""
+
+
+class Interrupted(SketchnetError):
+    """Asked to stop; what was reached is saved."""

@@ -142,7 +142,7 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
 def _rows(X):
     """As a machine takes them: repeated ids of a sparse matrix are added up, for the values to be what units see."""
     if not sparse.issparse(X):
-        return np.ascontiguousarray(X)
+        return np.require(X, requirements="CW")  # copied if it is read-only, which torch does not take
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -16,9 +16,10 @@ from sketchnet.estimators.seeds import seed_of
 from sketchnet.evaluation.attribution import contributions
 from sketchnet.training.defaults import build_model, choose_device, describe
 from sketchnet.training.examples import Examples, hold_back
-from sketchnet.training.loop import even_rates, train, train_once
+from sketchnet.training.loop import train, train_once
 from sketchnet.training.model import load_model
 from sketchnet.training.optimisers import make_optimiser
+from sketchnet.training.rates import even_rates
 from sketchnet.training.task import Task
 
 _SETTINGS = {  # names of ours, and of the configs

@@ -13,10 +13,9 @@ import torch
 
 from sketchnet import random
 from sketchnet.checks import check_choice, check_flag, check_integer, check_real
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, Interrupted, TrainingError
 from sketchnet.pretraining.rbm import RBM
 from sketchnet.pretraining.units import UNITS
-from sketchnet.training.loop import Interrupted, TrainingError
 
 SCHEDULES = ("constant", "linear")
 RECONSTRUCTIONS = ("auto", "sample", "mean")

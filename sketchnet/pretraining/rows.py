@@ -92,7 +92,7 @@ def make_rows(data, batch_size: int = 100, seed: int = 0, device: torch.device |
     if isinstance(data, CsrBatch | ShardSet | Part):
         rows = SparseRows(data, batch_size, seed)
     else:
-        tensor = torch.as_tensor(data)
+        tensor = data if isinstance(data, torch.Tensor) else torch.from_numpy(np.require(data, requirements="CW"))
         if tensor.ndim != 2:
             raise InputError(f"the rows have {tensor.ndim} dimensions; they must have two, rows and columns")
         rows = DenseRows(tensor.to(device, torch.float32), batch_size, seed)

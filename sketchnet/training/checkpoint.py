@@ -19,6 +19,7 @@ from sketchnet.storage import write_json, writing
 FORMAT = 1
 _DTYPES = {torch.float32: "F32", torch.int64: "I64"}
 CONFIG, WEIGHTS, HISTORY, CHECKPOINT = "config.json", "weights.safetensors", "history.jsonl", "checkpoint.safetensors"
+PRETRAINING = "pretraining.safetensors"  # until the first checkpoint
 
 
 def write_tensors(path: Path, tensors: dict[str, torch.Tensor], notes: dict | None = None) -> None:

@@ -6,11 +6,12 @@ import torch
 
 from sketchnet import SketchClassifier, SketchRegressor, random
 from sketchnet.data import Synthetic
+from sketchnet.errors import Interrupted
 from sketchnet.kernels import backend
 from sketchnet.kernels.registry import gpu_missing
 from sketchnet.training import captured, card_layers, card_rows
 from sketchnet.training.examples import Examples
-from sketchnet.training.loop import Interrupted, train
+from sketchnet.training.loop import train
 from sketchnet.training.task import Task
 
 pytestmark = pytest.mark.skipif(gpu_missing() is not None, reason="there is no CUDA device")

@@ -14,12 +14,13 @@ import torch
 
 from sketchnet import SketchClassifier
 from sketchnet.data import CsrBatch, Synthetic
+from sketchnet.errors import Interrupted
 from sketchnet.kernels import backend
 from sketchnet.projection import on_device
-from sketchnet.training import TrainingConfig, captured, card_layers, card_optimisers, card_rows, loop
+from sketchnet.training import TrainingConfig, captured, card_layers, card_optimisers, card_rows, course
 from sketchnet.training.defaults import choose_device
 from sketchnet.training.examples import Examples
-from sketchnet.training.loop import Interrupted, train
+from sketchnet.training.loop import train
 from sketchnet.training.processes import Processes
 from sketchnet.training.steps import PlainSteps
 from sketchnet.training.task import Task
@@ -136,8 +137,8 @@ def card(monkeypatch):
         return graph
 
     monkeypatch.setattr(captured.CapturedSteps, "_capture", with_replay)
-    monkeypatch.setattr(loop, "make_steps", captured_steps)
-    card = SimpleNamespace(off=lambda: monkeypatch.setattr(loop, "make_steps", PlainSteps), room=float("inf"))
+    monkeypatch.setattr(course, "make_steps", captured_steps)
+    card = SimpleNamespace(off=lambda: monkeypatch.setattr(course, "make_steps", PlainSteps), room=float("inf"))
     return card
 
 

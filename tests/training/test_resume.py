@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from sketchnet.errors import Interrupted, TrainingError
 from sketchnet.training import checkpoint
-from sketchnet.training.loop import Interrupted, TrainingError, train
+from sketchnet.training.loop import train
 from tests.training.test_loop import EVERYTHING, every_optimiser, training
 from tests.training.toy import assert_same_network, examples, make_model, trained, without_seconds
 

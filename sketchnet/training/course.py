@@ -1,0 +1,80 @@
+"""What comes before the epochs of a network that learns labels, and after them. Other networks have other courses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sketchnet.memory import parse_memory
+from sketchnet.training.captured import make_steps
+from sketchnet.training.examples import Examples
+from sketchnet.training.linear import blend_linear
+from sketchnet.training.model import Model
+from sketchnet.training.processes import Processes
+from sketchnet.training.rates import choose_rates, rates_of
+from sketchnet.training.rows import scale_input
+
+_WITH_CLASSES = ("binary", "multiclass")
+
+
+def silent(*_) -> None:
+    """Report nothing."""
+
+
+@dataclass
+class Progress:
+    """How far training has come; together with the weights, all that a checkpoint needs."""
+
+    epoch: int = 0
+    step: int = 0  # within the epoch
+    loss: float = 0.0  # summed over the epoch so far
+    weight: float = 0.0
+    best_epoch: int = -1
+    best: tuple[float, float] = (float("inf"), float("inf"))  # validation error, then loss
+    seconds: float = 0.0
+    history: list[dict] = field(default_factory=list)
+
+
+@dataclass
+class Run:
+    """Where a run is kept, whom it tells and asks, and how far it has come."""
+
+    folder: Path | None = None
+    memory: str | int | None = None
+    report: Callable[[dict], None] = silent
+    tick: Callable[[int, int, str], None] = silent
+    asked_to_stop: Callable[[], bool] = lambda: False
+    team: Processes = field(default_factory=Processes)
+    progress: Progress = field(default_factory=Progress)
+    resuming: bool = False
+
+    def note(self, record: dict) -> None:
+        self.progress.history.append(record)
+        self.report(record)
+
+    def aside(self, record: dict) -> None:
+        """Note what is done again in a run that goes on, but was noted when it was first done."""
+        if not self.resuming:
+            self.note(record)
+
+
+class Supervised:
+    """Rates are tried; in the end a linear model may be blended in."""
+
+    def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run, attempt: Callable):
+        """The steps that epochs consist of. `attempt(model, examples)` trains another model, as a trial."""
+        scale_input(model.network, examples.data, run.aside)
+        if not run.resuming:
+            run.note(run.team.first_says(choose_rates(model, examples, valid, attempt)))
+        config = replace(model.training, **rates_of(run.progress.history))
+        how = config, parse_memory(run.memory), run.aside, run.team
+        return make_steps(model.network, model.task, examples, *how)
+
+    def finish(self, model: Model, examples: Examples, valid: Examples | None) -> dict | None:
+        """Change the network of the best epoch for good; a record of what was done."""
+        weighted = examples.weights is not None  # which the linear model would not know of
+        wanted = model.training.blend and model.network.wide is not None and model.task.kind in _WITH_CLASSES
+        if valid is None or weighted or not wanted:
+            return None
+        return {"stage": "linear", **blend_linear(model, examples, valid)}
