@@ -6,7 +6,8 @@ __version__ = "0.1.0"
 
 # Loaded on first use: importing sketchnet itself takes milliseconds and loads neither numba nor torch.
 _WHERE = dict.fromkeys(
-    ("RandomProjection", "RestrictedBoltzmannMachine", "SketchClassifier", "SketchRegressor"), "sketchnet.estimators"
+    ("RandomProjection", "RestrictedBoltzmannMachine", "SketchAutoencoder", "SketchClassifier", "SketchRegressor"),
+    "sketchnet.estimators",
 )
 _MODULES = ("data", "nn", "pretraining", "projection", "training")
 

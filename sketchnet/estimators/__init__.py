@@ -6,6 +6,7 @@ from importlib import import_module
 _WHERE = {
     "RandomProjection": "projection",
     "RestrictedBoltzmannMachine": "boltzmann",
+    "SketchAutoencoder": "autoencoder",
     "SketchClassifier": "networks",
     "SketchRegressor": "networks",
 }

@@ -9,11 +9,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from sketchnet.data.csr import CsrBatch, as_csr, sparse_rows
 from sketchnet.data.shard_set import ShardSet, open_shards
 from sketchnet.errors import InputError
+from sketchnet.estimators.rows import SparseInput
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.evaluation.attribution import contributions
+from sketchnet.pretraining.course import Pretrained
+from sketchnet.training.course import Supervised, silent
 from sketchnet.training.defaults import build_model, choose_device, describe
 from sketchnet.training.examples import Examples, hold_back
 from sketchnet.training.loop import train, train_once
@@ -46,10 +48,11 @@ _SETTINGS = {  # names of ours, and of the configs
     "l2": "l2",
     "patience": "patience",
     "seconds": "seconds",
+    "pretrain": "pretrain",
 }
 
 
-class NetworkEstimator(BaseEstimator):
+class NetworkEstimator(SparseInput, BaseEstimator):
     def __init__(
         self,
         scheme="count_sketch",
@@ -64,6 +67,7 @@ class NetworkEstimator(BaseEstimator):
         scale_input="none",
         activation="linear",
         hidden="auto",
+        pretrain=False,
         hidden_norm="auto",
         dropout="auto",
         feature_dropout="auto",
@@ -104,7 +108,9 @@ class NetworkEstimator(BaseEstimator):
         self.model_.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
         if self.verbose:
             print(describe(self.model_, examples.data.n_rows))
-        train(self.model_, examples, held_back, memory=self.memory, report=print if self.verbose else _quiet)
+        course = Pretrained() if self.model_.training.pretrain else Supervised()
+        how = {"memory": self.memory, "report": print if self.verbose else silent}
+        train(self.model_, examples, held_back, course=course, **how)
         if self.device == "auto":
             self.model_.network.to("cpu")  # where it can be pickled for everybody, and single rows take no detour
         self._set_history()
@@ -184,31 +190,6 @@ class NetworkEstimator(BaseEstimator):
         )  # fmt: skip
         return self._batch(X), y
 
-    def _rows(self, X, *, reset: bool = False):
-        if isinstance(X, str | Path):
-            X = open_shards(X)
-        if isinstance(X, CsrBatch | ShardSet):
-            if reset:
-                self.n_features_in_ = X.n_columns
-            elif X.n_columns > self.n_features_in_:
-                raise InputError(f"X has {X.n_columns} columns, but {type(self).__name__} is expecting "
-                                 f"{self.n_features_in_} features")  # fmt: skip
-            return X
-        fit_for_us = sparse.issparse(X) and X.format == "csr" and X.dtype in (np.float32, np.float64)
-        if reset or not fit_for_us or X.ndim != 2 or X.shape[1] != self.n_features_in_ or X.shape[0] == 0:
-            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
-        return self._batch(X)  # whose own checks take a tenth of the time, which counts for single rows
-
-    def _batch(self, X) -> CsrBatch:
-        return as_csr(X, X.shape[1]) if sparse.issparse(X) else sparse_rows(X)
-
-    def _set_history(self) -> None:
-        model = self.model_
-        self.history_ = model.history
-        self.n_epochs_ = sum("epoch" in record for record in model.history)
-        self.best_epoch_ = next((record["best_epoch"] for record in model.history if "best_epoch" in record), None)
-        self.settings_ = {**model.network.config.to_dict(), **model.training.to_dict()}
-
     def _outputs(self, X) -> np.ndarray:
         check_is_fitted(self)
         return self.model_.outputs(self._rows(X))
@@ -220,15 +201,3 @@ class NetworkEstimator(BaseEstimator):
         if weights.sum() <= 0:
             raise InputError("all sample weights are zero; at least one must be positive")
         return weights
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-def _quiet(record: dict) -> None:
-    """Report nothing."""

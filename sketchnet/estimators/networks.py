@@ -40,8 +40,10 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         After the projection.
     hidden : tuple of int or "auto"
         Widths of the hidden layers.
+    pretrain : bool or int, default=False
+        Let hidden layers first learn to model the projected rows, as restricted Boltzmann machines, for so many epochs.
     hidden_norm : bool or "auto"
-        Batch norm in the hidden layers.
+        Batch norm in the hidden layers; not together with `pretrain`.
     dropout, feature_dropout : float or "auto"
         Shares of hidden units, and of a row's non-zeros, that are left out at random in training.
     epochs, batch_size, learning_rate, sparse_learning_rate, wide_learning_rate, l2 : number or "auto"
@@ -96,6 +98,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         scale_input="none",
         activation="linear",
         hidden="auto",
+        pretrain=False,
         hidden_norm="auto",
         dropout="auto",
         feature_dropout="auto",

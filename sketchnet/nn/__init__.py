@@ -4,6 +4,7 @@ And what deep networks on dense data get of projections: `init`, and the residua
 """
 
 from sketchnet.nn import init
+from sketchnet.nn.autoencoder import Autoencoder, AutoencoderConfig
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.learnable import LearnableProjection
 from sketchnet.nn.network import NetworkConfig, SketchNetwork
@@ -11,6 +12,8 @@ from sketchnet.nn.resnet import StochasticDepthResNet
 from sketchnet.nn.wide import Wide
 
 __all__ = [
+    "Autoencoder",
+    "AutoencoderConfig",
     "FixedProjection",
     "LearnableProjection",
     "NetworkConfig",

@@ -89,7 +89,7 @@ class RBM(nn.Module):
             return self._add_rows(torch.zeros(batch.n_rows, width, dtype=self.weight.dtype, device=self.device), batch)
         if v.ndim != 2 or v.shape[1] != width:
             raise InputError(f"rows have the shape {tuple(v.shape)}, but there are {width} visible units")
-        return v.to(self.weight.dtype)
+        return v.to(self.weight.device, self.weight.dtype)
 
     def _add_rows(self, dense: torch.Tensor, batch: CsrBatch) -> torch.Tensor:
         """`dense` with sparse rows added to it."""
@@ -163,7 +163,7 @@ class RBM(nn.Module):
 
         For poisson units exp(-F) is the weight of a sequence of words; compare documents of the same length only.
         """
-        if self._visible.free_energy is None or self._hidden.free_energy_hidden is None:
+        if not self.has_free_energy:
             kinds = f"{self.config.visible} visible and {self.config.hidden} hidden units"
             raise InputError(f"there is no free energy for {kinds}; noisy rectified units have no energy")
         v = self.dense(v)

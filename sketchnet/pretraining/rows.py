@@ -71,20 +71,20 @@ class SparseRows:
 
 
 class LiftedRows:
-    """What a machine's hidden units make of rows, without noise, computed anew for every batch."""
+    """What a function makes of batches of rows: so many columns, computed anew for every batch."""
 
-    def __init__(self, rows, rbm):
-        self._rows, self._rbm = rows, rbm
-        self.n_rows, self.n_columns, self.n_batches = rows.n_rows, rbm.config.n_hidden, rows.n_batches
+    def __init__(self, rows, function: Callable, width: int):
+        self._rows, self._function = rows, function
+        self.n_rows, self.n_columns, self.n_batches = rows.n_rows, width, rows.n_batches
 
     def order(self, epoch: int) -> Iterator[np.ndarray]:
         return self._rows.order(epoch)
 
     def batches(self, epoch: int, skip: int = 0) -> Iterator[torch.Tensor]:
-        return (self._rbm.hidden_mean(batch) for batch in self._rows.batches(epoch, skip))
+        return map(self._function, self._rows.batches(epoch, skip))
 
     def in_order(self) -> Iterator[torch.Tensor]:
-        return (self._rbm.hidden_mean(batch) for batch in self._rows.in_order())
+        return map(self._function, self._rows.in_order())
 
 
 def make_rows(data, batch_size: int = 100, seed: int = 0, device: torch.device | str = "cpu"):
@@ -101,15 +101,15 @@ def make_rows(data, batch_size: int = 100, seed: int = 0, device: torch.device |
     return rows
 
 
-def lift(rows, rbm, batch_size: int, seed: int, budget: int):
-    """The rows for the machine above: kept in memory if they take at most `budget` bytes, else computed anew.
+def lift(rows, function: Callable, width: int, batch_size: int, seed: int, budget: float, device):
+    """What a function makes of rows: kept on the device if they take at most `budget` bytes, else computed anew.
 
     Either way an epoch has the same batches, so the budget changes results by rounding at most.
     """
-    lifted = LiftedRows(rows, rbm)
+    lifted = LiftedRows(rows, function, width)
     if 4 * lifted.n_rows * lifted.n_columns > budget:
         return lifted
-    kept = torch.empty(lifted.n_rows, lifted.n_columns, device=rbm.device)
+    kept = torch.empty(lifted.n_rows, width, device=device)
     done = 0
     for batch in lifted.in_order():
         kept[done : done + len(batch)] = batch

@@ -84,8 +84,8 @@ def pretrain_stack(
             )  # fmt: skip
         rbms.append(rbm)
         if number + 1 < len(layers):
-            rows = lift(rows, rbm, config.batch_size, config.seed, budget)
-            valid = None if valid is None else lift(valid, rbm, config.batch_size, config.seed, budget)
+            how = rbm.hidden_mean, rbm.config.n_hidden, config.batch_size, config.seed, budget, rbm.device
+            rows, valid = (None if part is None else lift(part, *how) for part in (rows, valid))
     with torch.no_grad():  # all or none: a run that is cut off leaves the layers as they were
         for spec, rbm in zip(layers, rbms):
             spec.linear.weight.copy_(rbm.weight)

@@ -99,7 +99,7 @@ class Relu:
     def sample(x, expected, generator, length=None):
         return torch.sigmoid(x).sqrt_().mul_(normal_like(x, generator)).add_(x).relu_()
 
-    free_energy = free_energy_hidden = None  # the noise is an approximation that no energy belongs to
+    # No free energy: the noise is an approximation that no energy belongs to.
 
     @staticmethod
     def check(values):

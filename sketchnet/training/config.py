@@ -28,6 +28,9 @@ class TrainingConfig:
 
     `blend`: in the end, a linear model that is solved exactly goes into the wide path, as much of it as validation rows
     ask for (`training/linear.py`).
+
+    `pretrain`: each hidden layer first learns, for so many epochs, to model what the layer below makes of the rows
+    (`pretraining/`), at `pretrain_rate`, which None leaves to the kinds of units.
     """
 
     epochs: int = 10
@@ -42,6 +45,8 @@ class TrainingConfig:
     decay: float = 0.98
     patience: int | None = None
     seconds: float | None = None
+    pretrain: int = 0
+    pretrain_rate: float | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -54,7 +59,8 @@ class TrainingConfig:
         check_choice("optimiser", self.optimiser, OPTIMISERS)
         for name in ("rate", "l2", "decay"):
             fix(name, check_real(name, getattr(self, name)))
-        for name in ("sparse_rate", "wide_rate", "seconds"):
+        fix("pretrain", check_integer("pretrain", self.pretrain, 0, 2**31))
+        for name in ("sparse_rate", "wide_rate", "seconds", "pretrain_rate"):
             if getattr(self, name) is not None:
                 fix(name, check_real(name, getattr(self, name)))
         if self.patience is not None:

@@ -19,6 +19,7 @@ from sketchnet.training.task import Task
 
 _WORTHWHILE = 20_000  # rows from which on a GPU is taken unasked: compiling its kernels takes seconds
 _MANY, _RARE = 50, 0.01  # non-zeros of a row, and their share of all columns
+_MACHINE_EPOCHS, _MACHINE_ROWS = 20, 1_000_000  # of pretraining; of many rows fewer epochs do
 _STEPS = 2000  # about as many as text and clicks take before they overfit, in batches of 16 to 256 rows
 
 
@@ -49,7 +50,9 @@ def make_configs(
     many = per_row >= _MANY and per_row < _RARE * n_columns
     network.setdefault("feature_dropout", (0.5 if many else 0.3) if learn or network.get("wide", True) else 0.0)
     network.setdefault("dropout", 0.5)
-    network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw")
+    if training.get("pretrain") is True:
+        training["pretrain"] = max(2, min(_MACHINE_EPOCHS, _MACHINE_ROWS // max(1, n_rows)))
+    network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw" and not training.get("pretrain"))
     config = NetworkConfig(n_columns=n_columns, n_outputs=task.n_outputs, seed=seed, **network)
     return config, TrainingConfig(seed=seed, **training)
 
@@ -79,15 +82,20 @@ def describe(model: Model, n_rows: int) -> str:
 def choose_device(name: str, model: Model | None = None, n_rows: int = 0) -> torch.device:
     """ "auto" is a CUDA device where there is one, rows enough to be worth its start, and a model that gains by it."""
     if name == "auto":
-        gains = model is not None and n_rows >= _WORTHWHILE
-        gains = gains and is_known(model.network.config, model.task, model.training) and gpu_missing() is None
-        return _card() if gains else torch.device("cpu")
+        return _card() if model is not None and _gains(model, n_rows) else torch.device("cpu")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", str(name)):
         raise InputError(f"device {name!r} is not possible; it is auto, cpu or cuda")
     device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {name!r} is not possible: torch finds no CUDA device here")
     return _card() if device == torch.device("cuda") else device
+
+
+def _gains(model: Model, n_rows: int) -> bool:
+    if model.task.kind == "autoencoder":  # whose layers are torch's, so that nothing has to be compiled
+        return n_rows >= _WORTHWHILE // 10 and torch.cuda.is_available()
+    known = is_known(model.network.config, model.task, model.training)
+    return n_rows >= _WORTHWHILE and known and gpu_missing() is None
 
 
 def _card() -> torch.device:

@@ -13,7 +13,7 @@ from sketchnet import __version__, random
 from sketchnet.data.batches import iterate_batches
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
-from sketchnet.nn import LearnableProjection, NetworkConfig, SketchNetwork
+from sketchnet.nn import Autoencoder, AutoencoderConfig, LearnableProjection, NetworkConfig, SketchNetwork
 from sketchnet.storage import writing
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
@@ -26,15 +26,15 @@ _ROWS = 1024  # predicted at a time
 class Model:
     """`data` says how its rows were read (hashes, categories, the base of ids), so that others are read alike."""
 
-    network: SketchNetwork
+    network: SketchNetwork | Autoencoder
     task: Task
     training: TrainingConfig
     data: dict = field(default_factory=dict)
     history: list[dict] = field(default_factory=list)
-    _double: SketchNetwork | None = field(default=None, repr=False, compare=False)
+    _double: SketchNetwork | Autoencoder | None = field(default=None, repr=False, compare=False)
 
     def outputs(self, rows, progress: Callable[[int, int], None] | None = None) -> np.ndarray:
-        """The network's outputs (n x n_outputs) for a CsrBatch or a data set on disk, in pieces.
+        """The network's outputs (n x n_outputs), or codes, for a CsrBatch or a data set on disk, in pieces.
 
         Rows of float64 are computed in float64, so that a row's outputs hardly depend on its neighbours; others in
         float32, which is twice as fast.
@@ -47,7 +47,7 @@ class Model:
         with torch.no_grad():
             if isinstance(rows, CsrBatch) and rows.n_rows <= _ROWS:
                 return network(rows).cpu().numpy()
-            outputs, done = np.empty((rows.n_rows, self.task.n_outputs), dtype), 0
+            outputs, done = np.empty((rows.n_rows, network.config.n_outputs), dtype), 0
             for batch in iterate_batches(rows, _ROWS, shuffle=False):
                 outputs[done : done + batch.n_rows] = network(batch).cpu().numpy()
                 done += batch.n_rows
@@ -55,7 +55,7 @@ class Model:
                     progress(done, rows.n_rows)
         return outputs
 
-    def _in_double(self) -> SketchNetwork:
+    def _in_double(self) -> SketchNetwork | Autoencoder:
         if self._double is None:
             self._double = self.network.in_double()
         return self._double
@@ -97,12 +97,13 @@ def load_model(folder: str | Path) -> Model:
         raise InputError(f"{folder} draws by layout {content.get('layout')!r}; this version by {random.LAYOUT_VERSION}")
     try:
         task = Task.from_dict(content["task"])
-        config = NetworkConfig(**content["network"])
+        makes_codes = task.kind == "autoencoder"
+        config = (AutoencoderConfig if makes_codes else NetworkConfig)(**content["network"])
         training = TrainingConfig(**content["training"])
-        if config.n_outputs != task.n_outputs:
+        if not makes_codes and config.n_outputs != task.n_outputs:
             raise InputError(f"{config.n_outputs} outputs do not fit the task's {task.n_outputs}")
         with torch.device("meta"):  # shapes without memory
-            network = SketchNetwork(config)
+            network = (Autoencoder if makes_codes else SketchNetwork)(config)
         data = content.get("data") or {}
         if not isinstance(data, dict):
             raise InputError(f"data is {data!r}; it is an object")
@@ -112,7 +113,7 @@ def load_model(folder: str | Path) -> Model:
         what = str(error).partition("\n")[0]  # torch says some things at length
         raise InputError(f"{folder / checkpoint.CONFIG} is damaged: {type(error).__name__}: {what}") from None
     like = network.state_dict()
-    if config.learn and config.scheme == "li":
+    if not makes_codes and config.learn and config.scheme == "li":
         like["projection.weight"] = _like_li(folder / checkpoint.WEIGHTS, network.projection)
         network.projection.weight = torch.nn.Parameter(like["projection.weight"])
     tensors, _ = checkpoint.read_tensors(folder / checkpoint.WEIGHTS, like)

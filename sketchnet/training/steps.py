@@ -49,8 +49,8 @@ class PlainSteps:
             self._optimiser.schedule(epoch, step / total)
             set_seed(self._network, config.seed, step)
             choose_updates(self._network, config.seed, step)
-            mine, n = self._team.take(len(rows)), len(rows)
-            loss = batch_loss(self._task, self._source.outputs(batch, step, mine), self._examples, rows[mine], n)
+            n = len(rows)
+            loss = self._loss(rows, batch, step, self._team.take(n))
             value = float(self._team.sum(loss.detach().clone()))
             if np.isfinite(value):
                 self._optimiser.zero_grad()
@@ -59,6 +59,11 @@ class PlainSteps:
                 self._optimiser.step()
             yield value * n, float(n)
         self._optimiser.settle()
+
+    def _loss(self, rows: np.ndarray, batch, step: int, mine: slice) -> torch.Tensor:
+        """What some rows of a batch add to its loss."""
+        outputs = self._source.outputs(batch, step, mine)
+        return batch_loss(self._task, outputs, self._examples, rows[mine], len(rows))
 
     def pending(self) -> tuple[float, float]:
         """What was not yielded yet of losses and weights."""

@@ -12,7 +12,7 @@ from torch.nn import functional
 from sketchnet.checks import check_real
 from sketchnet.errors import InputError
 
-KINDS = ("binary", "multiclass", "multilabel", "regression")
+KINDS = ("binary", "multiclass", "multilabel", "regression", "autoencoder")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class Task:
         if content.get("kind") not in KINDS:
             raise InputError(f"there is no task {content.get('kind')!r}; there are {', '.join(KINDS)}")
         classes = tuple(content["classes"])
-        fits = {"binary": len(classes) == 2, "regression": not classes}.get(content["kind"], len(classes) > 0)
+        expected = {"binary": len(classes) == 2, "regression": not classes, "autoencoder": not classes}
+        fits = expected.get(content["kind"], len(classes) > 0)
         if not fits or not all(isinstance(label, str | int | float) for label in classes):
             raise InputError(f"{len(classes)} classes are not possible for the task {content['kind']}")
         mean, deviation = check_real("mean", content["mean"], -np.inf), check_real("deviation", content["deviation"])

@@ -208,6 +208,10 @@ def test_reconstruction_error_is_of_the_means():
     h = rbm.sample_hidden(v, generator(2))
     assert torch.allclose(chain.visible, rbm.visible_mean(h))
     assert float(chain.error) == pytest.approx(float((v - rbm.visible_mean(h)).square().sum()))
+    longer = rbm.chain(v, 3, generator(2), sample_visible=False)
+    assert longer.error == chain.error  # of the first reconstruction
+    assert torch.equal(longer.difference, v - longer.visible)  # at the end
+    assert not torch.allclose(longer.visible, chain.visible)
 
 
 # -- rows

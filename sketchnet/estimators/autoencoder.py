@@ -1,0 +1,159 @@
+"""Deep autoencoders as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sketchnet.errors import InputError
+from sketchnet.estimators.rows import SparseInput
+from sketchnet.estimators.seeds import seed_of
+from sketchnet.pretraining.autoencoder import Unsupervised, build_autoencoder
+from sketchnet.training.course import silent
+from sketchnet.training.defaults import choose_device
+from sketchnet.training.examples import Examples, hold_back
+from sketchnet.training.loop import train
+from sketchnet.training.model import load_model
+
+_SETTINGS = {  # names of ours, and of the configs
+    "scheme": "scheme",
+    "n_components": "n_components",
+    "options": "options",
+    "hidden": "hidden",
+    "n_codes": "n_codes",
+    "visible": "visible",
+    "units": "units",
+    "binary_codes": "binary_codes",
+    "noise": "noise",
+    "pretrain": "pretrain",
+    "epochs": "epochs",
+    "batch_size": "batch_size",
+    "learning_rate": "rate",
+    "l2": "l2",
+    "patience": "patience",
+    "seconds": "seconds",
+}
+
+
+class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseInput, BaseEstimator):
+    """Short codes of sparse rows, from which a deep network can tell what the rows were.
+
+    Documents with similar codes are about similar things: rank them by the codes' cosines
+    (`sketchnet.evaluation.retrieval`).
+
+    Parameters
+    ----------
+    n_codes : int, default=32
+        Numbers of a code.
+    scheme : {None, "gaussian", "achlioptas", "li", "srht", "srht_sparse", "count_sketch"}, default=None
+        A fixed projection in front of the network, for rows of real numbers (TF-IDF) with very many columns.
+    n_components : int, default=2000
+        Columns of the projected rows.
+    options : dict, default=None
+        Other parameters of the scheme's law.
+    hidden : tuple of int, default=(500, 250, 125)
+        Widths of the layers between rows and codes; the way back mirrors them.
+    visible : {"auto", "counts", "real"}, default="auto"
+        Counts of words, whose distribution is given back (softmax), or real numbers, which are standardised (squared
+        error). "auto": counts if all values are whole and not negative, and nothing is projected.
+    units : {"auto", "binary", "relu"}, default="auto"
+        Of the hidden layers: logistic for counts, rectified for real numbers.
+    binary_codes : bool, default=False
+        Logistic codes that are driven to 0 or 1 by noise; `transform(X) > 0.5` are then bits (semantic hashing).
+    noise : float, default=4.0
+        Deviation of that noise.
+    pretrain : bool or int, default=True
+        Train a restricted Boltzmann machine for each layer first, for so many epochs.
+    epochs, batch_size, learning_rate, l2 : number or "auto"
+        Of the finetuning, by AdamW.
+    patience, seconds, validation_fraction, memory, device, verbose, random_state
+        As `SketchClassifier`'s.
+
+    Attributes
+    ----------
+    model_ : the trained `sketchnet.training.Model`.
+    history_, n_epochs_, best_epoch_ : how training went, and the epoch (from 1) whose network was kept.
+    settings_ : all settings, those that were chosen included.
+
+    Examples
+    --------
+    >>> from scipy.sparse import random_array
+    >>> from sketchnet import SketchAutoencoder
+    >>> X = random_array((300, 1_000_000), density=1e-5, format="csr", rng=0)
+    >>> SketchAutoencoder(4, scheme="count_sketch", n_components=50, hidden=(20,), epochs=2).fit_transform(X).shape
+    (300, 4)
+    """
+
+    def __init__(
+        self,
+        n_codes=32,
+        *,
+        scheme=None,
+        n_components=2000,
+        options=None,
+        hidden=(500, 250, 125),
+        visible="auto",
+        units="auto",
+        binary_codes=False,
+        noise=4.0,
+        pretrain=True,
+        epochs="auto",
+        batch_size="auto",
+        learning_rate="auto",
+        l2="auto",
+        patience="auto",
+        seconds=None,
+        validation_fraction=0.1,
+        memory="1GiB",
+        device="auto",
+        verbose=False,
+        random_state=0,
+    ):
+        for name, value in locals().items():
+            if name != "self":
+                setattr(self, name, value)
+
+    def fit(self, X, y=None):
+        """Learn from X: array, sparse matrix, `ShardSet` or its folder."""
+        X = self._rows(X, reset=True)
+        seed = seed_of(self.random_state)
+        examples, valid = hold_back(Examples(X, np.zeros(X.n_rows)), self.validation_fraction, seed)
+        settings = {ours: getattr(self, name) for name, ours in _SETTINGS.items()}
+        settings["options"] = dict(self.options or {})
+        self.model_ = build_autoencoder(examples.data, settings, seed)
+        self.model_.network.to(choose_device(self.device, self.model_, X.n_rows))
+        how = {"memory": self.memory, "report": print if self.verbose else silent}
+        train(self.model_, examples, valid, course=Unsupervised(), **how)
+        self.model_.network.to("cpu")
+        self._set_history()
+        return self
+
+    def transform(self, X):
+        """An array (n, n_codes)."""
+        check_is_fitted(self)
+        return self.model_.outputs(self._rows(X))
+
+    def save(self, folder) -> None:
+        """Write a model folder, as `sketchnet train --task autoencoder` does."""
+        check_is_fitted(self)
+        self.model_.save(folder)
+
+    @classmethod
+    def load(cls, folder):
+        """An estimator with the model of a folder. No code in it is run."""
+        model = load_model(folder)
+        if model.task.kind != "autoencoder":
+            raise InputError(f"{Path(folder)} is a model for {model.task.kind}; {cls.__name__} cannot load it")
+        config = {**model.network.config.to_dict(), **model.training.to_dict()}
+        estimator = cls(**{name: config[ours] for name, ours in _SETTINGS.items()}, random_state=config["seed"])
+        estimator.model_ = model
+        estimator.n_features_in_ = model.network.config.n_columns
+        estimator._set_history()
+        return estimator
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.model_.network.config.n_codes

@@ -1,0 +1,180 @@
+"""Deep autoencoders on sparse rows: word counts, or rows behind a fixed projection, to short codes and back."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from sketchnet.checks import check_choice, check_flag, check_integer, check_real
+from sketchnet.data.csr import CsrBatch, as_csr
+from sketchnet.errors import InputError
+from sketchnet.nn.fixed import FixedProjection
+from sketchnet.normalisation import Moments
+from sketchnet.projection import SCHEMES
+
+VISIBLE = ("counts", "real")
+UNITS = {"binary": nn.Sigmoid, "relu": nn.ReLU}
+
+
+@dataclass(frozen=True)
+class AutoencoderConfig:
+    """All that determines an autoencoder before training.
+
+    visible: "counts" of words, whose distribution is given back, or "real" numbers, standardised column by column.
+    scheme, n_components, options: a fixed projection of real rows in front; None for none. hidden: widths of the layers
+    between the rows and the `n_codes` units in the middle; the way back mirrors them. units: of the hidden layers,
+    logistic ("binary") or "relu". binary_codes: logistic units in the middle too, whose inputs get Gaussian noise with
+    the deviation `noise` in training, which drives them to 0 or 1 (Salakhutdinov and Hinton's semantic hashing, 2009).
+    """
+
+    n_columns: int
+    visible: str = "counts"
+    scheme: str | None = None
+    n_components: int = 2000
+    options: dict = field(default_factory=dict)
+    hidden: tuple[int, ...] = (500, 250, 125)
+    n_codes: int = 32
+    units: str = "binary"
+    binary_codes: bool = False
+    noise: float = 4.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        def fix(name: str, value) -> None:
+            object.__setattr__(self, name, value)
+
+        fix("n_columns", check_integer("n_columns", self.n_columns, 1, 2**63))
+        fix("n_components", check_integer("n_components", self.n_components, 1, 2**24))
+        fix("n_codes", check_integer("n_codes", self.n_codes, 1, 2**24))
+        fix("seed", check_integer("seed", self.seed, 0, 2**64 - 1))
+        fix("noise", check_real("noise", self.noise))
+        fix("binary_codes", check_flag("binary_codes", self.binary_codes))
+        check_choice("visible", self.visible, VISIBLE)
+        check_choice("units", self.units, UNITS)
+        if not isinstance(self.hidden, list | tuple):
+            raise InputError(f"hidden={self.hidden!r} is not possible; it is a list of widths, such as [500, 250]")
+        fix("hidden", tuple(check_integer("hidden", width, 1, 2**24) for width in self.hidden))
+        if self.scheme is not None:
+            check_choice("scheme", self.scheme, SCHEMES)
+            if self.visible == "counts":
+                raise InputError("visible='counts' is not possible behind a projection: its outputs are not counts")
+        if self.scheme is None and self.n_columns > 2**24:
+            raise InputError(
+                f"{self.n_columns:,} columns are too many to give back; choose a scheme to project them"
+            )
+
+    def to_dict(self) -> dict:
+        return {**dataclasses.asdict(self), "hidden": list(self.hidden)}
+
+    @property
+    def n_visible(self) -> int:
+        return self.n_columns if self.scheme is None else self.n_components
+
+    @property
+    def n_outputs(self) -> int:
+        return self.n_codes
+
+
+class Autoencoder(nn.Module):
+    """`forward` gives the codes of a CsrBatch; `losses` is what `encode` and `decode` lose of visible rows."""
+
+    wide = None  # what the training loop asks of every network
+
+    def __init__(self, config: AutoencoderConfig):
+        super().__init__()
+        self.config = config
+        self.projection = None
+        if config.scheme is not None:
+            d, k = config.n_columns, config.n_components
+            self.projection = FixedProjection(d, k, config.scheme, seed=config.seed, **config.options)
+        if config.visible == "real":
+            self.register_buffer("shift", torch.zeros(config.n_visible))
+            self.register_buffer("scale", torch.ones(config.n_visible))
+        widths = [config.n_visible, *config.hidden, config.n_codes]
+        with torch.random.fork_rng(devices=[]):  # the same start for the same seed, whatever was drawn before
+            torch.manual_seed(config.seed)
+            self.encoder = nn.ModuleList(_linear(a, b, config.units) for a, b in zip(widths, widths[1:]))
+            back = widths[::-1]
+            self.decoder = nn.ModuleList(_linear(a, b, config.units) for a, b in zip(back, back[1:]))
+        self._unit = UNITS[config.units]()
+
+    @property
+    def device(self) -> torch.device:
+        return self.encoder[0].weight.device
+
+    def in_double(self) -> Autoencoder:
+        return copy.deepcopy(self).double()
+
+    # -- rows
+
+    def visible(self, batch: CsrBatch) -> torch.Tensor:
+        """Dense rows as the first layer takes them."""
+        rows = self.raw(batch)
+        return rows if self.config.visible == "counts" else (rows - self.shift) * self.scale
+
+    def raw(self, batch: CsrBatch) -> torch.Tensor:
+        """Checked, projected if there is a projection, not yet standardised."""
+        if batch.n_columns < self.config.n_columns:
+            batch = dataclasses.replace(batch, n_columns=self.config.n_columns)  # its last columns happen to be empty
+        batch = as_csr(batch, self.config.n_columns)
+        kind = self.encoder[0].weight.dtype
+        if self.projection is not None:
+            return torch.from_numpy(self.projection.operator.apply(batch)).to(self.device, kind)
+        if self.config.visible == "counts" and batch.n_entries and batch.values.min() < 0:
+            raise InputError(f"a count is {batch.values.min():g}; counts of words are 0 or more")
+        rows = torch.zeros(batch.n_rows, batch.n_columns, dtype=kind, device=self.device)
+        owners = np.repeat(np.arange(batch.n_rows), np.diff(batch.indptr))
+        places = torch.from_numpy(owners * batch.n_columns + batch.indices[: len(owners)]).to(self.device)
+        rows.view(-1).index_add_(0, places, torch.from_numpy(batch.values[: len(owners)]).to(self.device, kind))
+        return rows
+
+    def set_moments(self, moments: Moments) -> None:
+        """Standardise by these moments of the training rows. Columns that never vary become zero."""
+        by = np.where(moments.deviation > 1e-12 * np.maximum(moments.max_abs, 1e-300), moments.deviation, np.inf)
+        self.shift.copy_(torch.from_numpy(moments.mean))
+        self.scale.copy_(torch.from_numpy(1 / by))
+
+    # -- there and back
+
+    def forward(self, batch: CsrBatch) -> torch.Tensor:
+        return self.encode(self.visible(batch))
+
+    def encode(self, rows: torch.Tensor) -> torch.Tensor:
+        for layer in self.encoder[:-1]:
+            rows = self._unit(layer(rows))
+        codes = self.encoder[-1](rows)
+        if not self.config.binary_codes:
+            return codes
+        if self.training and self.config.noise > 0:
+            codes = codes + self.config.noise * torch.randn_like(codes)
+        return torch.sigmoid(codes)
+
+    def decode(self, codes: torch.Tensor) -> torch.Tensor:
+        """Standardised rows, or for counts the logits of the words' distribution."""
+        for layer in self.decoder[:-1]:
+            codes = self._unit(layer(codes))
+        return self.decoder[-1](codes)
+
+    def losses(self, rows: torch.Tensor) -> torch.Tensor:
+        """Of each row: the mean cross-entropy of its words, zero for an empty document; or the mean squared error."""
+        back = self.decode(self.encode(rows))
+        if self.config.visible == "counts":
+            lengths = rows.sum(dim=1).clamp(min=1)
+            return -(rows * functional.log_softmax(back, dim=1)).sum(dim=1) / lengths
+        return (back - rows).square().mean(dim=1)
+
+
+def _linear(a: int, b: int, units: str) -> nn.Linear:
+    layer = nn.Linear(a, b)
+    if units == "relu":
+        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+    else:
+        nn.init.xavier_normal_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer

@@ -1,0 +1,113 @@
+"""The course of an autoencoder's training: pretrained machines, unfolded, then finetuned by what is lost on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import torch
+
+from sketchnet.data.batches import epoch_order, iterate_batches, iterate_numbered
+from sketchnet.errors import InputError
+from sketchnet.memory import parse_memory
+from sketchnet.nn import Autoencoder, AutoencoderConfig
+from sketchnet.normalisation import Moments
+from sketchnet.pretraining.course import pretrain_autoencoder
+from sketchnet.training.config import TrainingConfig
+from sketchnet.training.examples import Examples
+from sketchnet.training.model import Model
+from sketchnet.training.optimisers import make_optimiser
+from sketchnet.training.rows import timed
+from sketchnet.training.steps import PlainSteps
+from sketchnet.training.task import Task
+
+_ROWS = 1024  # looked at together
+_LOOKED_AT = 4096  # rows that tell counts from real numbers
+_EPOCHS, _STEPS, _FEWEST = 50, 20_000, 5  # of finetuning: about so many steps, within so many epochs
+_PRETRAIN, _PRETRAIN_ROWS = 20, 1_000_000
+
+
+def build_autoencoder(data, settings: dict, seed: int) -> Model:
+    """An untrained model for rows like those of `data`; settings that are "auto", or not there, are chosen here."""
+    given = {name: value for name, value in settings.items() if value != "auto"}
+    names = {field.name for field in dataclasses.fields(AutoencoderConfig)} - {"n_columns", "seed"}
+    network = {name: given.pop(name) for name in list(given) if name in names}
+    names = {field.name for field in dataclasses.fields(TrainingConfig)} - {"seed", "blend"}
+    training = {name: given.pop(name) for name in list(given) if name in names}
+    if given:
+        raise InputError(f"an autoencoder has no setting {', '.join(given)}")
+    counts = network.get("scheme") is None and _are_counts(data)
+    network.setdefault("visible", "counts" if counts else "real")
+    network.setdefault("units", "binary" if network["visible"] == "counts" else "relu")
+    n = max(1, data.n_rows)
+    if training.setdefault("pretrain", True) is True:
+        training["pretrain"] = max(2, min(_PRETRAIN, _PRETRAIN_ROWS // n))
+    training.setdefault("batch_size", 100)
+    epochs = training.setdefault("epochs", max(_FEWEST, min(_EPOCHS, _STEPS * training["batch_size"] // n)))
+    training.setdefault("patience", max(5, epochs // 3))
+    config = AutoencoderConfig(n_columns=max(1, data.n_columns), seed=seed, **network)
+    return Model(Autoencoder(config), Task("autoencoder"), TrainingConfig(seed=seed, blend=False, **training))
+
+
+def _are_counts(data) -> bool:
+    values = data.rows(slice(0, min(data.n_rows, _LOOKED_AT))).values
+    return bool(((values >= 0) & (values == np.round(values))).all())
+
+
+class Unsupervised:
+    """Targets are not looked at."""
+
+    def start(self, model: Model, examples: Examples, valid: Examples | None, run, attempt):
+        network = model.network
+        if network.config.visible == "real":
+            with timed("moments", run.aside):
+                moments = Moments(network.config.n_visible)
+                for batch in iterate_batches(examples.data, _ROWS, shuffle=False):
+                    moments.update(network.raw(batch).float().cpu().numpy())
+                network.set_moments(moments)
+        if model.training.pretrain and not run.resuming:
+            pretrain_autoencoder(model, examples, valid, run)
+        return AutoencoderSteps(model, examples, parse_memory(run.memory), run.team)
+
+    def finish(self, model: Model, examples: Examples, valid: Examples | None) -> None:
+        return None
+
+
+class AutoencoderSteps(PlainSteps):
+    """Rows are kept as the first layer takes them if they fit the budget, else read anew."""
+
+    def __init__(self, model: Model, examples: Examples, budget: int, team):
+        self._network, self._config, self._team = model.network, model.training, team
+        self._data, self._kept = examples.data, None
+        self._optimiser = make_optimiser(self._network, self._config)
+        self._source = self
+        self.n_batches = -(-self._data.n_rows // self._config.batch_size)
+        if 4 * self._data.n_rows * self._network.config.n_visible <= budget:
+            parts = [self._network.visible(batch) for batch in iterate_batches(self._data, _ROWS, shuffle=False)]
+            self._kept = torch.cat(parts)
+
+    def batches(self, epoch: int, skip: int):
+        """(row numbers, dense rows) in the epoch's order."""
+        config, order = self._config, {"seed": self._config.seed, "epoch": epoch}
+        if self._kept is None:
+            for rows, batch in iterate_numbered(self._data, config.batch_size, skip=skip, **order):
+                yield rows, self._network.visible(batch)
+            return
+        for number, rows in enumerate(epoch_order(self._data, config.batch_size, **order)):
+            if number >= skip:
+                yield rows, self._kept[torch.from_numpy(rows).to(self._kept.device)]
+
+    def _loss(self, rows: np.ndarray, batch: torch.Tensor, step: int, mine: slice) -> torch.Tensor:
+        return self._network.losses(batch[mine]).sum() / len(rows)
+
+    def evaluate(self, examples: Examples) -> tuple[float, float]:
+        """What is lost of examples, twice: it is the error too."""
+        self._network.eval()
+        sums = torch.zeros(2, dtype=torch.float64)
+        with torch.no_grad():
+            for number, batch in enumerate(iterate_batches(examples.data, _ROWS, shuffle=False)):
+                if number % self._team.count == self._team.rank:
+                    losses = self._network.losses(self._network.visible(batch)).double()
+                    sums += torch.stack([losses.sum().cpu(), torch.tensor(float(len(losses)))])
+        total, n = self._team.sum(sums).tolist()
+        return total / n, total / n

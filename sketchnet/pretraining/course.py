@@ -1,0 +1,110 @@
+"""Courses of training that begin with a stack of machines: of networks that learn labels, and of autoencoders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from sketchnet.data.batches import iterate_batches
+from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError
+from sketchnet.memory import parse_memory
+from sketchnet.nn import Autoencoder, SketchNetwork
+from sketchnet.normalisation import Moments
+from sketchnet.pretraining.rbm import RBM
+from sketchnet.pretraining.rbm_training import RBMTrainingConfig
+from sketchnet.pretraining.rows import SparseRows, lift
+from sketchnet.pretraining.stack import LayerSpec, pretrain_stack
+from sketchnet.training import checkpoint
+from sketchnet.training.config import TrainingConfig
+from sketchnet.training.course import Run, Supervised
+from sketchnet.training.examples import Examples
+from sketchnet.training.model import Model
+
+_ROWS = 1024  # looked at together
+_SHARE = 0.5  # of a card's free memory that rows may take
+
+
+class Pretrained(Supervised):
+    """Hidden layers learn to model the projected rows first: Gaussian visible units, rectified hidden ones."""
+
+    def start(self, model, examples, valid, run, attempt):
+        if not run.resuming:
+            network = model.network
+            if network.config.hidden_norm:
+                raise InputError("pretrain=True is not possible with hidden_norm=True: the machines know no batch norm")
+            linear = [layer for layer in network.layers if isinstance(layer, nn.Linear)]
+            moments = _moments(examples.data, lambda batch: _projected(network, batch), network.config.n_components)
+            shift, by = (torch.from_numpy(x).float() for x in (moments.mean, moments.deviation))
+            shift, by = shift.to(network.device), by.clamp(min=1e-12).to(network.device)
+
+            def first(batch: CsrBatch) -> torch.Tensor:
+                return network.layers[0]((_projected(network, batch).to(network.device) - shift) / by)
+
+            layers = [LayerSpec(layer, "relu") for layer in linear[:-1]]
+            _pretrain(model, layers, "gaussian", (first, network.config.n_components), examples, valid, run)
+        return super().start(model, examples, valid, run, attempt)
+
+
+def _projected(network: SketchNetwork, batch: CsrBatch) -> torch.Tensor:
+    if not network.config.learn:
+        return network.project(batch)
+    with torch.no_grad():
+        return network.projection(network.read(batch))
+
+
+def _moments(data, function, width: int) -> Moments:
+    moments = Moments(width)
+    for batch in iterate_batches(data, _ROWS, shuffle=False):
+        moments.update(function(batch).cpu().numpy())
+    return moments
+
+
+def unfold(network: Autoencoder, machines: list[RBM]) -> None:
+    """Let the decoder begin as the machines go back: transposed weights, visible biases."""
+    with torch.no_grad():
+        for layer, machine in zip(network.decoder, machines[::-1]):
+            layer.weight.copy_(machine.weight.t())
+            layer.bias.copy_(machine.visible_bias)
+
+
+def pretrain_autoencoder(model: Model, examples: Examples, valid: Examples | None, run: Run) -> None:
+    """A machine for each layer of the encoder, unfolded into the decoder. Linear codes are Gaussian units."""
+    network, config = model.network, model.network.config
+    kinds = [*[config.units] * len(config.hidden), "binary" if config.binary_codes else "gaussian"]
+    layers = [LayerSpec(layer, kind) for layer, kind in zip(network.encoder, kinds)]
+    visible = "poisson" if config.visible == "counts" else "gaussian"
+    unfold(network, _pretrain(model, layers, visible, (network.visible, config.n_visible), examples, valid, run))
+
+
+def _pretrain(model: Model, layers: list[LayerSpec], visible: str, first, examples: Examples, valid, run: Run):
+    network, config = model.network, machine_config(model.training)
+    budget = parse_memory(run.memory)
+    if network.device.type == "cuda":
+        budget = _SHARE * torch.cuda.mem_get_info(network.device)[0]
+    how = *first, config.batch_size, config.seed, budget, network.device
+    rows, held = (
+        None if part is None else lift(SparseRows(part.data, config.batch_size, config.seed), *how)
+        for part in (examples, valid)
+    )
+    path = run.folder and run.folder / checkpoint.PRETRAINING
+
+    def save(tensors: dict, notes: dict) -> None:
+        if path is not None and run.team.is_first:
+            checkpoint.write_tensors(path, tensors, notes)
+
+    state = checkpoint.read_tensors(path) if path is not None and path.exists() else None
+    run.team.wait()  # until all have read it
+    machines = pretrain_stack(
+        layers, visible, rows, config, valid=held, memory=budget, report=run.report, tick=run.tick,
+        asked_to_stop=lambda: run.team.any(run.asked_to_stop()), save=save, state=state,
+    )  # fmt: skip
+    run.progress.history += [record for machine in machines for record in machine.history]
+    return machines
+
+
+def machine_config(training: TrainingConfig) -> RBMTrainingConfig:
+    config = RBMTrainingConfig(epochs=training.pretrain, seed=training.seed)
+    return config if training.pretrain_rate is None else replace(config, rate=training.pretrain_rate)
