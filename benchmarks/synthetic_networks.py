@@ -6,9 +6,9 @@
 One regime for all: the default network with the projection alone in front, in batches of 4096, ten epochs at most, the
 epoch chosen by the validation error on a tenth of the training rows. (Of twelve regimes for the fixed Gaussian
 projection at density 1e-5, which included SGD, other rates, widths and decays, this one had the lowest validation
-error, 21.03 %; what keeps it from overfitting is batch norm in the hidden layers.) Projections that learn do so at the
-network's own rate, on all entries of a row: of nine trials at density 1e-5, bolder rates and dropped entries had higher
-validation errors.
+error, 21.03 %; what keeps it from overfitting is batch norm in the hidden layers.) Projections that learn do so at a
+rate of 0.004, on all entries of a row: of twelve trials at density 1e-5, other rates and dropped entries had higher
+validation errors. (20.46 % at a rate of 0.004; 20.56 at 0.002, 20.68 at 0.001, 22.85 at 0.01 or 0.1.)
 Results are appended as they come; a run that was cut off goes on where it was.
 """
 
@@ -80,7 +80,7 @@ def outcome(scheme: str, learnt: Examples, valid: Examples, test: Examples, seed
     begun, learn = time.perf_counter(), scheme.startswith("learnt ")
     settings = {"scheme": scheme.removeprefix("learnt "), "learn": learn, "wide": False}
     settings |= {"epochs": 10, "batch_size": 4096, "patience": 3}
-    settings |= {"sparse_rate": 1e-3, "feature_dropout": 0.0} if learn else {}
+    settings |= {"sparse_rate": 4e-3, "feature_dropout": 0.0} if learn else {}
     model = build_model(TASK, learnt.data, settings, seed)
     model.network.to(choose_device(device, model, learnt.data.n_rows))
     train(model, learnt, valid)
