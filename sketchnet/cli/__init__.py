@@ -12,11 +12,13 @@ import typer
 
 from sketchnet import __version__
 from sketchnet.cli.data import data_app
+from sketchnet.cli.encode import encode
 from sketchnet.cli.evaluate import evaluate
 from sketchnet.cli.explain import explain
 from sketchnet.cli.ingest import ingest
 from sketchnet.cli.predict import predict
 from sketchnet.cli.project import project
+from sketchnet.cli.similar import similar
 from sketchnet.cli.synth import synth
 from sketchnet.cli.train import train
 from sketchnet.errors import InputError, SketchnetError
@@ -30,10 +32,12 @@ app = typer.Typer(
 )
 app.command()(ingest)
 app.add_typer(data_app, name="data")
+app.command()(encode)
 app.command()(evaluate)
 app.command()(explain)
 app.command()(predict)
 app.command()(project)
+app.command()(similar)
 app.command()(synth)
 app.command()(train)
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.cli.lines import check_output, print_table
 from sketchnet.errors import InputError
 
 _MOST_CLASSES = 20  # of a confusion matrix that a person reads
@@ -23,29 +24,48 @@ def evaluate(
     calibration_plot: Annotated[
         Path | None, typer.Option(metavar="FILE.png", help="Draw how often predictions of a probability are right.")
     ] = None,
-    memory: Annotated[str, typer.Option(help="For reading files.")] = "1GiB",
+    by_retrieval: Annotated[
+        bool, typer.Option("--retrieval", help="Of an autoencoder: how well its codes find rows with the same labels.")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Retrieval: draw precision by recall, as .png, .pdf or .svg.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Retrieval: where rows are ranked, on auto, cpu or cuda.")] = "auto",
+    memory: Annotated[str, typer.Option(help="For reading files, and for ranking rows.")] = "1GiB",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure a model on rows with labels.
+
+    With --retrieval, each row in turn is a query and ranks the others by the cosines of their codes. Rows with one
+    label are relevant to each other if it is the same one; those with several, by the share of labels in common.
 
     \b
     Examples:
       sketchnet evaluate clicks-model clicks-test.svm.gz --calibration-plot calibration.png
       sketchnet evaluate urls-model urls.tsv --text-column 4 --label-column 2 --where 1=test
+      sketchnet evaluate news-model news-test.svm --retrieval --plot curve.png
     """
-    from sketchnet.cli.predict import open_folder, open_model, options_for
+    from sketchnet.cli.evaluate_retrieval import evaluate_retrieval
+    from sketchnet.cli.model_rows import open_folder, open_predictor, options_for, takes_any_id
     from sketchnet.cli.progress import progress_bar
     from sketchnet.cli.training_data import open_data
     from sketchnet.evaluation.metrics import metrics
 
-    loaded = open_model(model)
+    if by_retrieval:
+        if calibration_plot is not None:
+            raise InputError("--calibration-plot is for models that choose one class; --retrieval has --plot")
+        evaluate_retrieval(model, input, options, plot, device, memory, as_json)
+        return
+    if plot is not None:
+        raise InputError("--plot is for --retrieval; there is --calibration-plot too")
+    loaded = open_predictor(model, "try `sketchnet evaluate --retrieval`")
     _check_plot(calibration_plot, loaded.task.kind)
     with tempfile.TemporaryDirectory() as work:
         if input.is_dir():
             data = open_folder(loaded, input)
         else:
             # A table of hashed columns takes any id, so the width is then not that of the training rows.
-            free = ("columns",) if loaded.network.config.hashed_columns else ()
+            free = ("columns",) if takes_any_id(loaded) else ()
             known = {key: value for key, value in loaded.data.items() if key not in free}
             options = options_for(loaded, input, options)
             data = open_data([input], Path(work) / "data", options, memory, 0, known)
@@ -59,13 +79,11 @@ def evaluate(
         print(json.dumps({"rows": len(outputs), "classes": loaded.class_names, **found}))
         return
     figures = {name: value for name, value in found.items() if not isinstance(value, list)}
-    _print_table(
-        [["rows", f"{len(outputs):,}"], *([name.replace("_", " "), f"{x:.5g}"] for name, x in figures.items())]
-    )
+    print_table([["rows", f"{len(outputs):,}"], *([name.replace("_", " "), f"{x:.5g}"] for name, x in figures.items())])
     if "confusion" in found and len(loaded.class_names) <= _MOST_CLASSES:
         print("\nrows are true classes, columns predicted ones")
         lines = [[name, *map(str, row)] for name, row in zip(loaded.class_names, found["confusion"])]
-        _print_table([["", *loaded.class_names], *lines])
+        print_table([["", *loaded.class_names], *lines])
 
 
 def _targets(model, data, path: Path):
@@ -93,21 +111,12 @@ def _targets(model, data, path: Path):
     return task.encode(labels)
 
 
-def _print_table(rows: list[list[str]]) -> None:
-    """Names to the left, figures to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for name, *figures in rows:
-        cells = [name.ljust(widths[0]), *(figure.rjust(width) for figure, width in zip(figures, widths[1:]))]
-        print("  ".join(cells).rstrip())
-
-
 def _check_plot(path: Path | None, kind: str) -> None:
     if path is None:
         return
     if kind not in ("binary", "multiclass"):
         raise InputError(f"--calibration-plot is for models that choose one class; this one is for {kind}")
-    if path.suffix != ".png" or path.is_dir() or not path.absolute().parent.is_dir():
-        raise InputError(f"--calibration-plot {path} is not possible; it is a .png file in a folder that is there")
+    check_output("--calibration-plot", path, ".png")
 
 
 def _draw(found: dict, model, path: Path) -> None:

@@ -37,11 +37,11 @@ def explain(
       sketchnet explain clicks-model clicks-test.svm.gz --top 50
       sketchnet explain urls-model suspects.txt --row 3 --output malicious
     """
-    from sketchnet.cli.predict import ModelRows, open_model
+    from sketchnet.cli.model_rows import ModelRows, open_predictor
     from sketchnet.evaluation.attribution import contributions, top_columns
     from sketchnet.evaluation.metrics import check_outputs
 
-    loaded = open_model(model)
+    loaded = open_predictor(model, "there is no answer to explain; try `sketchnet encode`")
     chosen = _class_of(loaded, output)
     if str(input) == "-":
         raise InputError("explain reads its rows twice, so they cannot come from standard input; give a file")

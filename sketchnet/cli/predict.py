@@ -1,14 +1,10 @@
-"""`sketchnet predict`: a model's answers for rows that come as a stream; and how rows are read for a model."""
+"""`sketchnet predict`: a model's answers for rows that come as a stream."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -17,10 +13,6 @@ import typer
 from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.errors import InputError
 
-_MEMORY = "400MB"  # for chunks of a file
-_ROWS = 1024  # of a data set on disk, at a time
-_BLOCK = 1 << 16  # bytes of standard input, at most: what a pipe holds
-_DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RuntimeError)
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
@@ -43,28 +35,26 @@ def predict(
       sketchnet predict clicks-model new.svm.gz --proba --output new.tsv
       echo "example.com/login.php" | sketchnet predict urls-model -
     """
+    from sketchnet.cli.lines import lines_to
+    from sketchnet.cli.model_rows import ModelRows, open_predictor
     from sketchnet.cli.progress import progress_rows
     from sketchnet.evaluation.metrics import check_outputs
 
-    loaded = open_model(model)
+    loaded = open_predictor(model, "try `sketchnet encode`")
     if proba and loaded.task.kind == "regression":
         raise InputError(f"--proba is for classes; {model} predicts numbers")
     rows, done = ModelRows(loaded, input, options), 0
     # A bar would run through answers that go to the same terminal.
     bar = nullcontext(lambda fraction, n: None) if output is None else progress_rows(f"predicting {input.name}")
-    try:
-        with _lines_to(output) as write, bar as progress:
-            if proba and not as_json:
-                write("\t".join(["label", *(name.translate(_ESCAPES) for name in loaded.class_names)]) + "\n")
-            for batch in rows:
-                outputs = loaded.outputs(batch)
-                check_outputs(outputs, done)
-                write("".join(line + "\n" for line in _lines(loaded, outputs, proba, as_json)))
-                done += batch.n_rows
-                progress(rows.done, done)
-    except BrokenPipeError:  # the reader has had enough; without this, Python complains once more when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(1) from None
+    with lines_to(output) as write, bar as progress:
+        if proba and not as_json:
+            write("\t".join(["label", *(name.translate(_ESCAPES) for name in loaded.class_names)]) + "\n")
+        for batch in rows:
+            outputs = loaded.outputs(batch)
+            check_outputs(outputs, done)
+            write("".join(line + "\n" for line in _lines(loaded, outputs, proba, as_json)))
+            done += batch.n_rows
+            progress(rows.done, done)
     if output is not None:
         print(f"{output}: {done:,} predictions")
 
@@ -88,225 +78,3 @@ def _lines(model, outputs, proba: bool, as_json: bool) -> Iterator[str]:
             continue
         label = ",".join(label) if isinstance(label, list) else label
         yield "\t".join([label.translate(_ESCAPES), *(f"{p:.6g}" for p in row)])
-
-
-@contextmanager
-def _lines_to(output: Path | None) -> Iterator[Callable[[str], None]]:
-    """Gives a function that writes text: to a file, which is there only when all went well, or to standard output."""
-    if output is None:
-
-        def write(text: str) -> None:
-            sys.stdout.buffer.write(text.encode())
-            sys.stdout.buffer.flush()
-
-        yield write
-        return
-    from sketchnet.data.compression import atomic_writing
-
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        raise InputError(f"--output {output} is not possible; it is a file in a folder that is there")
-    with atomic_writing(output) as file:
-        yield lambda text: file.write(text.encode())
-
-
-# -- what the verbs that use a model share
-
-
-def open_model(folder: Path):
-    """A model whose description of its data can be used; a damaged one is bad input."""
-    from sketchnet.training.model import load_model
-
-    try:
-        model = load_model(folder)
-        _check_description(model)
-    except InputError as error:
-        raise InputError(_first_line(error)) from None
-    except _DAMAGE as error:
-        raise InputError(f"{folder} is damaged: {type(error).__name__}: {_first_line(error)}") from None
-    return model
-
-
-def _first_line(error: Exception) -> str:
-    """torch says some things at length."""
-    return str(error).partition("\n")[0]
-
-
-def _check_description(model) -> None:
-    """Raise one way or another if the rows cannot be read as the model's data says, or its classes not be named."""
-    from sketchnet.data.ngrams import NgramHasher
-    from sketchnet.data.tables import TableEncoder
-
-    data, task = model.data, model.task
-    for name, tensor in model.network.state_dict().items():
-        if str(tensor.dtype) != ("torch.int64" if name.endswith("num_batches_tracked") else "torch.float32"):
-            raise TypeError(f"{name} is {tensor.dtype}")
-    names = data.get("classes") or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise TypeError("the names of classes are no texts")
-    if len(model.class_names) != (2 if task.kind == "binary" else len(task.classes)):
-        raise ValueError(f"{len(task.classes)} classes are not possible for a {task.kind} model")
-    if data.get("base", 0) not in (0, 1):
-        raise ValueError(f"base {data['base']!r} is not possible")
-    if data.get("hasher"):
-        NgramHasher(**data["hasher"]).fit()
-    if data.get("encoder"):
-        encoder = TableEncoder.from_dict(data["encoder"])
-        kinds, known = encoder.kinds_, encoder.categories_ or {}
-        of_texts = all(isinstance(text, str) for texts in [encoder.classes_, *known.values()] for text in texts)
-        kinds_fit = set(kinds.values()) <= {"numeric", "categorical"} and isinstance(encoder.label_, str | None)
-        if not (kinds_fit and of_texts and isinstance(encoder.unknown_, dict)):
-            raise ValueError("the columns of its tables are not described")
-        if encoder.width != model.network.config.n_columns:
-            raise ValueError(f"its tables have {encoder.width} columns, its network {model.network.config.n_columns}")
-
-
-def options_for(model, path: Path, options: InputOptions) -> InputOptions:
-    """The options with the format of the rows that the model was trained on, unless they or the file say another."""
-    known = model.data
-    if options.text or options.format != "auto":
-        kind = "text" if options.text else options.format
-    elif known.get("hasher") or known.get("encoder"):
-        kind = "text" if known.get("hasher") else "table"
-    elif str(path) == "-" or ("base" in known and not {".npz", ".parquet"} & set(path.suffixes)):
-        kind = "svmlight"
-    else:
-        kind = options.kind([path], {})
-    options = replace(options, format=kind)
-    options.kind([path], known)  # refuses options of other formats
-    if kind == "text" and not known.get("hasher"):
-        raise InputError(f"{path} cannot be read as text: the model was not trained on text")
-    if kind == "table" and not known.get("encoder") and not _is_sparse(path):
-        raise InputError(f"{path} cannot be read as a table: the model was not trained on one")
-    return options
-
-
-def _is_sparse(path: Path) -> bool:
-    from sketchnet.data.parquet import is_sparse
-
-    return path.suffix == ".parquet" and is_sparse(path)
-
-
-def open_folder(model, path: Path):
-    """A data set on disk, which must have been read as the model's was."""
-    from sketchnet.data.shard_set import open_shards
-
-    data = open_shards(path)
-    ours, theirs = model.data, data.descriptions[0]
-    pairs = {"hasher": (ours.get("hasher"), theirs.get("hasher"))}
-    if "base" in ours and "base" in theirs:
-        pairs["base"] = ours["base"], theirs["base"]
-    for key in ("kinds_", "categories_", "n_columns", "seed", "missing"):  # the rest makes no columns
-        pairs[f"encoder's {key.strip('_')}"] = tuple((d.get("encoder") or {}).get(key) for d in (ours, theirs))
-    for name, (a, b) in pairs.items():
-        if a != b:
-            raise InputError(f"{path} does not fit the model: its {name} differs; ingest it --like the training rows")
-    width = model.network.config.n_columns
-    if not model.network.config.hashed_columns:
-        if data.n_columns > width:
-            raise InputError(f"{path} has {data.n_columns:,} columns; the model was trained on {width:,}")
-        data.n_columns = width  # the last columns may just not occur in it
-    return data
-
-
-class ModelRows:
-    """Rows without labels, in pieces that fit in memory, as wide as the model takes them.
-
-    After the first piece, `base` is what the first column is called where the rows come from. `source` is what reads a
-    file, and `done` how much of it has been read, if that is known.
-    """
-
-    def __init__(self, model, path: Path, options: InputOptions):
-        self.base, self.done, self.source = 0, None, None
-        self._model, self._path, self._stdin = model, path, str(path) == "-"
-        self._known = _without_labels(model.data)
-        if path.is_dir():
-            self._data = open_folder(model, path)
-            self.base = self._data.descriptions[0].get("base", 0)
-            return
-        self._data, self._options = None, options_for(model, path, options)
-        if self._stdin:
-            if self._options.format not in ("svmlight", "text"):
-                raise InputError(f"{self._options.format} cannot come from standard input; give a file")
-            if self._options.format == "svmlight" and "base" not in model.data and options.base in (None, "auto"):
-                raise InputError("the model does not know whether ids begin at 0 or 1; give --base")
-        else:
-            self.source = self._open(path)
-
-    def __iter__(self):
-        if self._data is not None:
-            from sketchnet.data.batches import iterate_batches
-
-            pieces = iterate_batches(self._data, _ROWS, shuffle=False)
-        else:
-            pieces = self._from_stdin() if self._stdin else self._chunks(self.source, None)
-        rows = 0
-        for batch in pieces:
-            if batch.n_rows:
-                yield self._fitted(replace(batch, labels=None, label_indptr=None, groups=None), rows)
-            rows += batch.n_rows
-
-    def _open(self, path: Path):
-        return self._options.source([path], _MEMORY, 0, self._known, Path(tempfile.gettempdir()))[0]
-
-    def _chunks(self, source, state: dict | None):
-        for batch, state in source.chunks(state):  # noqa: B020 (the state moves on with the chunks)
-            self.base, self.done = state["learnt"].get("base", 0), source.done(state)
-            yield batch
-
-    def _from_stdin(self):
-        """Each block of lines goes through a file, so that what reads files reads it too."""
-        is_text, line = self._options.format == "text", 1
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "lines"
-            for block in _blocks(sys.stdin.buffer):
-                path.write_bytes(b"\n" + block)  # no line's first bytes can then be taken for a packed file's
-                source = self._open(path)
-                # To svmlight an empty line is no row; of text it is one, and left out.
-                at = [1, line] if is_text else [0, line - 1]
-                try:
-                    yield from self._chunks(source, {"file": 0, "at": at, "learnt": source.learnt})
-                except InputError as error:
-                    raise InputError(str(error).replace(str(path), "standard input")) from None
-                line += block.count(b"\n")
-
-    def _fitted(self, batch, rows_before: int):
-        config = self._model.network.config
-        if config.hashed_columns:
-            return batch
-        if batch.n_columns > config.n_columns:
-            bad = (batch.indices >= config.n_columns).nonzero()[0]
-            if len(bad):
-                row = int(batch.indptr.searchsorted(bad[0] + batch.indptr[0], side="right")) - 1
-                raise InputError(
-                    f"row {rows_before + row} has column id {int(batch.indices[bad[0]]) + self.base}; the model was "
-                    f"trained on {self.base} to {config.n_columns - 1 + self.base}"
-                )
-            raise InputError(f"{self._path} has {batch.n_columns:,} columns; the model has {config.n_columns:,}")
-        return replace(batch, n_columns=config.n_columns)
-
-
-def _without_labels(known: dict) -> dict:
-    """The description by which rows are read whose labels may be there, or not, or wrong."""
-    known, encoder = {**known, "labels": "multi"}, known.get("encoder")  # svmlight: any number of labels, or none
-    if encoder and encoder["label_"] is not None:
-        ignore = [*encoder["ignore"], encoder["label_"]]
-        known["encoder"] = {**encoder, "label": None, "label_": None, "label_kind_": None, "ignore": ignore}
-    return known
-
-
-def _blocks(stream) -> Iterator[bytes]:
-    """Whole lines, as many as have come."""
-    from sketchnet.data.compression import LONGEST_LINE
-
-    rest = bytearray()
-    while piece := stream.read1(_BLOCK):
-        cut = piece.rfind(b"\n") + 1
-        if cut:
-            yield bytes(rest) + piece[:cut]
-            rest = bytearray(piece[cut:])
-        else:
-            rest += piece
-            if len(rest) > LONGEST_LINE:
-                raise InputError(f"standard input has a line of more than {LONGEST_LINE} bytes")
-    if rest:
-        yield bytes(rest)

@@ -14,6 +14,8 @@ import typer
 from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.errors import InputError
 
+_TASKS = ("auto", "regression", "autoencoder")
+
 
 @takes_input_options
 def train(
@@ -24,13 +26,34 @@ def train(
     valid: Annotated[
         Path | None, typer.Option(help="Rows to choose the best epoch by. [default: a tenth of INPUT]")
     ] = None,
-    regression: Annotated[bool, typer.Option("--regression", help="Labels are numbers, not classes.")] = False,
-    scheme: Annotated[str, typer.Option(help="The projection in front of the network.")] = "count_sketch",
-    components: Annotated[int, typer.Option("--components", "-k", help="Columns of the projected data.")] = 1000,
+    task: Annotated[
+        str, typer.Option(help="auto (labels are classes), regression (numbers) or autoencoder (codes; no labels).")
+    ] = "auto",
+    regression: Annotated[bool, typer.Option("--regression", help="The same as --task regression.")] = False,
+    scheme: Annotated[
+        str | None, typer.Option(help="The projection in front. [default: count_sketch; of autoencoders none]")
+    ] = None,
+    components: Annotated[
+        int | None,
+        typer.Option("--components", "-k", help="Columns of the projected data. [default: 1000; of autoencoders 2000]"),
+    ] = None,
     fixed: Annotated[bool, typer.Option("--fixed", help="Do not learn the projection: project once.")] = False,
-    eta: Annotated[float, typer.Option(help="Probability with which a batch updates the projection.")] = 1.0,
-    wide: Annotated[bool, typer.Option(help="A linear model beside the network.")] = True,
+    eta: Annotated[
+        float | None, typer.Option(help="Probability with which a batch updates the projection. [default: 1]")
+    ] = None,
+    wide: Annotated[
+        bool | None, typer.Option("--wide/--no-wide", help="A linear model beside the network. [default: wide]")
+    ] = None,
     hidden: Annotated[str | None, typer.Option(help="Widths of hidden layers, such as 1000,1000.")] = None,
+    codes: Annotated[int | None, typer.Option(help="Autoencoder: numbers of a code. [default: 32]")] = None,
+    binary_codes: Annotated[bool, typer.Option("--binary-codes", help="Autoencoder: codes near 0 and 1.")] = False,
+    pretrain: Annotated[
+        bool | None,
+        typer.Option(
+            "--pretrain/--no-pretrain",
+            help="First let each layer learn to model its input. [default: autoencoders alone]",
+        ),
+    ] = None,
     setting: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; see docs/training.md.")
     ] = None,
@@ -51,58 +74,62 @@ def train(
       sketchnet train clicks.svm.gz --test clicks-test.svm.gz
       sketchnet train urls.tsv --text --text-column 4 --label-column 2 --out urls-model
       sketchnet train shards --fixed --scheme gaussian --hidden 3000,3000 --set optimiser=sgd --set rate=0.05
+      sketchnet train news.svm --task autoencoder --codes 32 --hidden 500,250,125
     """
+    from sketchnet.cli.learning import Codes, Labels
     from sketchnet.cli.progress import progress_steps
-    from sketchnet.cli.training_data import open_data, task_of
-    from sketchnet.evaluation.metrics import metrics
-    from sketchnet.training.defaults import build_model, choose_device, describe, make_configs
-    from sketchnet.training.examples import Examples, hold_back
+    from sketchnet.cli.training_data import open_data
+    from sketchnet.training.defaults import choose_device
+    from sketchnet.training.examples import hold_back
     from sketchnet.training.loop import train as run
     from sketchnet.training.processes import Processes
-    from sketchnet.training.task import Task
 
     out = out or Path(input[0].name.split(".")[0] + "-model")
-    settings = {"scheme": scheme, "n_components": components, "learn": not fixed, "eta": eta}
-    settings |= {"wide": wide and not fixed, "hidden": None if hidden is None else _widths(hidden)}
-    settings |= {"epochs": epochs, "batch_size": batch_size, "seconds": seconds}
+    task = _task(task, regression)
+    settings = {"scheme": scheme, "n_components": components, "hidden": None if hidden is None else _widths(hidden)}
+    settings |= {"epochs": epochs, "batch_size": batch_size, "seconds": seconds, "pretrain": pretrain}
+    if task == "autoencoder":
+        stray = {"--fixed": fixed, "--eta": eta is not None, "--wide/--no-wide": wide is not None}
+        _refuse(stray, "is not for autoencoders: their projection never learns, and nothing stands beside it")
+        _refuse({"--components": components is not None and scheme is None}, "needs a --scheme, in an autoencoder")
+        settings |= {"n_codes": codes, "binary_codes": binary_codes}
+    else:
+        _refuse({"--codes": codes is not None, "--binary-codes": binary_codes}, "is for --task autoencoder")
+        settings |= {"learn": not fixed, "eta": eta, "wide": wide is not False and not fixed}
     settings = {name: value for name, value in settings.items() if value is not None}
     settings |= dict(map(_setting, setting or []))
-    make_configs(Task("binary", (0, 1)), 1, 1, 1, settings, seed)  # what is wrong should not wait for the data
+    learning = Codes(settings, seed) if task == "autoencoder" else Labels(settings, seed, task == "regression")
     choose_device(device)
     team = Processes.found()
     with _scratch(out, team) as work:
         with team.first_goes_ahead():
-            data = open_data(input, work / "train", options, memory, seed, {})
+            data = open_data(input, work / "train", options, memory, seed, learning.first)
             known = data.descriptions[0]
             others = {
-                name: open_data([path], work / name, options, memory, seed, known)
+                name: open_data([path], work / name, options, memory, seed, learning.others(known))
                 for name, path in (("valid", valid), ("test", test))
                 if path is not None
             }
-        task = task_of(data, regression)
-        examples = Examples(data, task.encode(data.labels))
+        examples = learning.examples(data)
         if "valid" in others:
-            chosen_by = Examples(others["valid"], task.encode(others["valid"].labels))
+            chosen_by = learning.examples(others["valid"])
         else:
             examples, chosen_by = hold_back(examples, 0.1, seed)
-        model = build_model(task, examples.data, settings, seed)
-        model.data = {key: value for key, value in known.items() if key != "state"}
+        model = learning.build(examples.data, known)
         model.network.to(choose_device(device, model, examples.data.n_rows))
         if not as_json and team.is_first:
-            print(describe(model, examples.data.n_rows))
+            print(learning.describe(model, examples.data.n_rows))
         bar = progress_steps(f"training {out.name}") if team.is_first else nullcontext()
         with bar as tick, _scalars(out, tensorboard and team.is_first) as log:
 
             def report(record: dict) -> None:
                 log(record)
                 if not as_json:
-                    print(_sentence(record, task.kind), flush=True)
+                    print(_sentence(record, learning), flush=True)
 
-            run(model, examples, chosen_by, folder=out, overwrite=overwrite, memory=memory, report=report, tick=tick)
-        found = {}
-        if "test" in others:
-            rows = others["test"]
-            found = metrics(task, model.outputs(rows), task.encode(rows.labels))
+            how = {"course": learning.course(model), "overwrite": overwrite, "memory": memory}
+            run(model, examples, chosen_by, folder=out, **how, report=report, tick=tick)
+        found = learning.measure(model, others["test"]) if "test" in others else {}
     if not team.is_first:
         return
     if as_json:
@@ -112,7 +139,7 @@ def train(
     for name, value in found.items():
         if not isinstance(value, list | dict):
             print(f"test {name.replace('_', ' ')}: {value:.5g}")
-    print(f"{out}: done; try `sketchnet predict {out} FILE`")
+    print(f"{out}: done; try `sketchnet {learning.next_verb} {out} FILE`")
 
 
 @contextmanager
@@ -137,16 +164,34 @@ def _remove(work: Path, out: Path) -> None:
         out.rmdir()  # if nothing else is in it
 
 
-def _sentence(record: dict, kind: str) -> str:
+def _sentence(record: dict, learning) -> str:
     """A record of the history, for people."""
+    if record.get("stage") == "rbm":
+        gap = f", free energy gap {record['free_energy_gap']:.4g}" if "free_energy_gap" in record else ""
+        parts = f"layer {record['layer'] + 1}, epoch {record['epoch']}: reconstruction {record['reconstruction']:.4g}"
+        return f"pretraining {parts}{gap}, {record['seconds']:.1f} s"
     if "stage" in record:
         rest = [f"{key} {value:.4g}" for key, value in record.items() if key not in ("stage", "seconds")]
         return ", ".join([f"{record['stage']}:", *rest, f"{record['seconds']:.1f} s"]).replace(":,", ":")
     parts = [f"epoch {record['epoch']}: loss {record['loss']:.4f}"]
     if "valid_error" in record:
-        scale, unit = (1, "squared error") if kind == "regression" else (100, "% error")
-        parts.append(f"validation {scale * record['valid_error']:.4g} {unit}")
+        parts.append(learning.error(record))
     return ", ".join([*parts, f"{record['seconds']:.1f} s"])
+
+
+def _task(task: str, regression: bool) -> str:
+    if task not in _TASKS:
+        raise InputError(f"--task {task} is not possible; it is {', '.join(_TASKS[:-1])} or {_TASKS[-1]}")
+    if regression and task == "autoencoder":
+        raise InputError("--regression and --task autoencoder are two tasks; give one of them")
+    return "regression" if regression else task
+
+
+def _refuse(given: dict[str, bool], why: str) -> None:
+    """The first option that was given is bad usage."""
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(f"{option} {why}")
 
 
 def _widths(text: str) -> tuple[int, ...]:

@@ -1,17 +1,14 @@
-"""Files or data sets on disk as the verbs of a model take them: opened and labelled."""
+"""Files or data sets on disk as the verbs of a model take them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-from scipy import sparse
 
 from sketchnet.cli.inputs import InputOptions
 from sketchnet.cli.progress import progress_rows
 from sketchnet.data.ingestion import ingest
 from sketchnet.data.shard_set import ShardSet, open_shards
 from sketchnet.errors import InputError
-from sketchnet.training.task import Task
 
 
 def open_data(inputs: list[Path], work: Path, options: InputOptions, memory: str, seed: int, known: dict) -> ShardSet:
@@ -31,14 +28,3 @@ def _with_rows(data: ShardSet, inputs: list[Path]) -> ShardSet:
     if data.n_rows == 0:
         raise InputError(f"{inputs[0]} has no rows")
     return data
-
-
-def task_of(data: ShardSet, regression: bool) -> Task:
-    """What the labels of a data set call for. Named classes keep their names."""
-    labels = data.labels
-    if labels is None:
-        raise InputError("the rows have no labels to learn; say where they are (--label, --label-column)")
-    names = data.descriptions[0].get("classes")
-    if regression and (names or sparse.issparse(labels)):
-        raise InputError("--regression needs one number a row as label")
-    return Task.of_labels(labels, regression)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
 from sketchnet.estimators.rows import SparseInput
 from sketchnet.estimators.seeds import seed_of
@@ -122,8 +123,9 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         seed = seed_of(self.random_state)
         examples, valid = hold_back(Examples(X, np.zeros(X.n_rows)), self.validation_fraction, seed)
         settings = {ours: getattr(self, name) for name, ours in _SETTINGS.items()}
-        settings["options"] = dict(self.options or {})
+        settings["options"] = {} if self.options is None else self.options
         self.model_ = build_autoencoder(examples.data, settings, seed)
+        self.model_.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
         self.model_.network.to(choose_device(self.device, self.model_, X.n_rows))
         how = {"memory": self.memory, "report": print if self.verbose else silent}
         train(self.model_, examples, valid, course=Unsupervised(), **how)
@@ -157,3 +159,9 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
     @property
     def _n_features_out(self) -> int:
         return self.model_.network.config.n_codes
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.visible == "counts"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

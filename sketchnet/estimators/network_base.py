@@ -153,7 +153,8 @@ class NetworkEstimator(SparseInput, BaseEstimator):
     def load(cls, folder):
         """An estimator with the model of a folder, from `save` or from `sketchnet train`. No code in it is run."""
         model = load_model(folder)
-        if (model.task.kind == "regression") != issubclass(cls, RegressorMixin):
+        of_numbers = model.task.kind == "regression"
+        if model.task.kind == "autoencoder" or of_numbers != issubclass(cls, RegressorMixin):
             raise InputError(f"{Path(folder)} is a model for {model.task.kind}; {cls.__name__} cannot load it")
         config = {**model.network.config.to_dict(), **model.training.to_dict()}
         estimator = cls(**{name: config[ours] for name, ours in _SETTINGS.items()}, random_state=config["seed"])

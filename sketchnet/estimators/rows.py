@@ -37,7 +37,7 @@ class SparseInput:
     def _set_history(self) -> None:
         model = self.model_
         self.history_ = model.history
-        self.n_epochs_ = sum("epoch" in record for record in model.history)
+        self.n_epochs_ = sum("epoch" in record and "stage" not in record for record in model.history)
         self.best_epoch_ = next((record["best_epoch"] for record in model.history if "best_epoch" in record), None)
         self.settings_ = {**model.network.config.to_dict(), **model.training.to_dict()}
 

@@ -20,6 +20,7 @@ from sketchnet.projection import SCHEMES
 
 VISIBLE = ("counts", "real")
 UNITS = {"binary": nn.Sigmoid, "relu": nn.ReLU}
+_ROWS, _NUMBERS = 1024, 1 << 24  # looked at together: so many rows, if they have no more numbers than that
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class AutoencoderConfig:
         fix("binary_codes", check_flag("binary_codes", self.binary_codes))
         check_choice("visible", self.visible, VISIBLE)
         check_choice("units", self.units, UNITS)
+        if not isinstance(self.options, dict):
+            raise InputError(
+                f"options={self.options!r} is not possible; they are names and values, such as {{'s': 100}}"
+            )
+        fix("options", dict(self.options))
         if not isinstance(self.hidden, list | tuple):
             raise InputError(f"hidden={self.hidden!r} is not possible; it is a list of widths, such as [500, 250]")
         fix("hidden", tuple(check_integer("hidden", width, 1, 2**24) for width in self.hidden))
@@ -65,9 +71,7 @@ class AutoencoderConfig:
             if self.visible == "counts":
                 raise InputError("visible='counts' is not possible behind a projection: its outputs are not counts")
         if self.scheme is None and self.n_columns > 2**24:
-            raise InputError(
-                f"{self.n_columns:,} columns are too many to give back; choose a scheme to project them"
-            )
+            raise InputError(f"{self.n_columns:,} columns are too many to give back; choose a scheme to project them")
 
     def to_dict(self) -> dict:
         return {**dataclasses.asdict(self), "hidden": list(self.hidden)}
@@ -108,6 +112,11 @@ class Autoencoder(nn.Module):
     def device(self) -> torch.device:
         return self.encoder[0].weight.device
 
+    @property
+    def at_once(self) -> int:
+        """How many rows to give back at a time, for they become dense."""
+        return max(1, min(_ROWS, _NUMBERS // self.config.n_visible))
+
     def in_double(self) -> Autoencoder:
         return copy.deepcopy(self).double()
 
@@ -131,7 +140,8 @@ class Autoencoder(nn.Module):
         rows = torch.zeros(batch.n_rows, batch.n_columns, dtype=kind, device=self.device)
         owners = np.repeat(np.arange(batch.n_rows), np.diff(batch.indptr))
         places = torch.from_numpy(owners * batch.n_columns + batch.indices[: len(owners)]).to(self.device)
-        rows.view(-1).index_add_(0, places, torch.from_numpy(batch.values[: len(owners)]).to(self.device, kind))
+        values = torch.from_numpy(np.require(batch.values[: len(owners)], requirements="W"))  # torch wants it writable
+        rows.view(-1).index_add_(0, places, values.to(self.device, kind))
         return rows
 
     def set_moments(self, moments: Moments) -> None:

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import torch
 
+from sketchnet.checks import check_integer
 from sketchnet.data.batches import epoch_order, iterate_batches, iterate_numbered
 from sketchnet.errors import InputError
 from sketchnet.memory import parse_memory
@@ -21,7 +22,6 @@ from sketchnet.training.rows import timed
 from sketchnet.training.steps import PlainSteps
 from sketchnet.training.task import Task
 
-_ROWS = 1024  # looked at together
 _LOOKED_AT = 4096  # rows that tell counts from real numbers
 _EPOCHS, _STEPS, _FEWEST = 50, 20_000, 5  # of finetuning: about so many steps, within so many epochs
 _PRETRAIN, _PRETRAIN_ROWS = 20, 1_000_000
@@ -42,9 +42,9 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
     n = max(1, data.n_rows)
     if training.setdefault("pretrain", True) is True:
         training["pretrain"] = max(2, min(_PRETRAIN, _PRETRAIN_ROWS // n))
-    training.setdefault("batch_size", 100)
-    epochs = training.setdefault("epochs", max(_FEWEST, min(_EPOCHS, _STEPS * training["batch_size"] // n)))
-    training.setdefault("patience", max(5, epochs // 3))
+    batch_size = check_integer("batch_size", training.setdefault("batch_size", 100), 1, 2**31)
+    epochs = training.setdefault("epochs", max(_FEWEST, min(_EPOCHS, _STEPS * batch_size // n)))
+    training.setdefault("patience", max(5, check_integer("epochs", epochs, 1, 2**31) // 3))
     config = AutoencoderConfig(n_columns=max(1, data.n_columns), seed=seed, **network)
     return Model(Autoencoder(config), Task("autoencoder"), TrainingConfig(seed=seed, blend=False, **training))
 
@@ -57,12 +57,15 @@ def _are_counts(data) -> bool:
 class Unsupervised:
     """Targets are not looked at."""
 
+    def check(self, model: Model) -> None:
+        """Every autoencoder can take it."""
+
     def start(self, model: Model, examples: Examples, valid: Examples | None, run, attempt):
         network = model.network
         if network.config.visible == "real":
             with timed("moments", run.aside):
                 moments = Moments(network.config.n_visible)
-                for batch in iterate_batches(examples.data, _ROWS, shuffle=False):
+                for batch in iterate_batches(examples.data, network.at_once, shuffle=False):
                     moments.update(network.raw(batch).float().cpu().numpy())
                 network.set_moments(moments)
         if model.training.pretrain and not run.resuming:
@@ -83,8 +86,11 @@ class AutoencoderSteps(PlainSteps):
         self._source = self
         self.n_batches = -(-self._data.n_rows // self._config.batch_size)
         if 4 * self._data.n_rows * self._network.config.n_visible <= budget:
-            parts = [self._network.visible(batch) for batch in iterate_batches(self._data, _ROWS, shuffle=False)]
-            self._kept = torch.cat(parts)
+            width, done = self._network.config.n_visible, 0
+            self._kept = torch.empty(self._data.n_rows, width, device=self._network.device)
+            for batch in iterate_batches(self._data, self._network.at_once, shuffle=False):
+                self._kept[done : done + batch.n_rows] = self._network.visible(batch)
+                done += batch.n_rows
 
     def batches(self, epoch: int, skip: int):
         """(row numbers, dense rows) in the epoch's order."""
@@ -105,7 +111,7 @@ class AutoencoderSteps(PlainSteps):
         self._network.eval()
         sums = torch.zeros(2, dtype=torch.float64)
         with torch.no_grad():
-            for number, batch in enumerate(iterate_batches(examples.data, _ROWS, shuffle=False)):
+            for number, batch in enumerate(iterate_batches(examples.data, self._network.at_once, shuffle=False)):
                 if number % self._team.count == self._team.rank:
                     losses = self._network.losses(self._network.visible(batch)).double()
                     sums += torch.stack([losses.sum().cpu(), torch.tensor(float(len(losses)))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -25,27 +26,37 @@ from sketchnet.training.model import Model
 
 _ROWS = 1024  # looked at together
 _SHARE = 0.5  # of a card's free memory that rows may take
+_UNIT_VARIANCE = ("batch", "standard")  # what the network does with projected rows, as the machines see them
 
 
 class Pretrained(Supervised):
     """Hidden layers learn to model the projected rows first: Gaussian visible units, rectified hidden ones."""
 
-    def start(self, model, examples, valid, run, attempt):
-        if not run.resuming:
-            network = model.network
-            if network.config.hidden_norm:
-                raise InputError("pretrain=True is not possible with hidden_norm=True: the machines know no batch norm")
-            linear = [layer for layer in network.layers if isinstance(layer, nn.Linear)]
-            moments = _moments(examples.data, lambda batch: _projected(network, batch), network.config.n_components)
-            shift, by = (torch.from_numpy(x).float() for x in (moments.mean, moments.deviation))
-            shift, by = shift.to(network.device), by.clamp(min=1e-12).to(network.device)
+    def check(self, model: Model) -> None:
+        config = model.network.config
+        if config.hidden_norm:
+            raise InputError("pretrain=True is not possible with hidden_norm=True: the machines know no batch norm")
+        if config.normalise not in _UNIT_VARIANCE:
+            raise InputError(
+                f"pretrain=True is not possible with normalise={config.normalise!r}: Gaussian units need columns of "
+                f"unit variance; allowed are {', '.join(_UNIT_VARIANCE)}"
+            )
 
-            def first(batch: CsrBatch) -> torch.Tensor:
-                return network.layers[0]((_projected(network, batch).to(network.device) - shift) / by)
+    def pretrain(self, model: Model, examples: Examples, valid: Examples | None, run: Run) -> None:
+        network, config = model.network, model.network.config
+        linear = [layer for layer in network.layers if isinstance(layer, nn.Linear)]
+        moments = Moments(config.n_components)
+        for batch in iterate_batches(examples.data, _ROWS, shuffle=False):
+            moments.update(_projected(network, batch).cpu().numpy())
+        # As in `set_moments`: columns that never vary become zero.
+        by = np.where(moments.deviation > 1e-12 * np.maximum(moments.max_abs, 1e-300), moments.deviation, np.inf)
+        shift, scale = (torch.from_numpy(x).float().to(network.device) for x in (moments.mean, 1 / by))
 
-            layers = [LayerSpec(layer, "relu") for layer in linear[:-1]]
-            _pretrain(model, layers, "gaussian", (first, network.config.n_components), examples, valid, run)
-        return super().start(model, examples, valid, run, attempt)
+        def first(batch: CsrBatch) -> torch.Tensor:
+            return network.layers[0]((_projected(network, batch).to(network.device) - shift) * scale)
+
+        layers = [LayerSpec(layer, "relu") for layer in linear[:-1]]
+        _pretrain(model, layers, "gaussian", (first, config.n_components), examples, valid, run)
 
 
 def _projected(network: SketchNetwork, batch: CsrBatch) -> torch.Tensor:
@@ -53,13 +64,6 @@ def _projected(network: SketchNetwork, batch: CsrBatch) -> torch.Tensor:
         return network.project(batch)
     with torch.no_grad():
         return network.projection(network.read(batch))
-
-
-def _moments(data, function, width: int) -> Moments:
-    moments = Moments(width)
-    for batch in iterate_batches(data, _ROWS, shuffle=False):
-        moments.update(function(batch).cpu().numpy())
-    return moments
 
 
 def unfold(network: Autoencoder, machines: list[RBM]) -> None:
@@ -86,7 +90,7 @@ def _pretrain(model: Model, layers: list[LayerSpec], visible: str, first, exampl
         budget = _SHARE * torch.cuda.mem_get_info(network.device)[0]
     how = *first, config.batch_size, config.seed, budget, network.device
     rows, held = (
-        None if part is None else lift(SparseRows(part.data, config.batch_size, config.seed), *how)
+        None if part is None else lift(SparseRows(part.data, config.batch_size, config.seed, first[1]), *how)
         for part in (examples, valid)
     )
     path = run.folder and run.folder / checkpoint.PRETRAINING

@@ -48,11 +48,15 @@ class DenseRows:
 
 
 class SparseRows:
-    """Rows of a `ShardSet` or a `CsrBatch`, shuffled and read as for the training of networks."""
+    """Rows of a `ShardSet` or a `CsrBatch`, shuffled and read as for the training of networks.
 
-    def __init__(self, data: ShardSet | CsrBatch | Part, batch_size: int, seed: int):
+    `width` is how wide they will be when they are dense, if not as wide as they are: a projection may come first.
+    """
+
+    def __init__(self, data: ShardSet | CsrBatch | Part, batch_size: int, seed: int, width: int | None = None):
         self._data, self._batch_size, self._seed = data, batch_size, seed
         self.n_rows, self.n_columns, self.n_batches = data.n_rows, data.n_columns, -(-data.n_rows // batch_size)
+        self._at_once = max(1, min(_AT_ONCE, _NUMBERS // max(1, width or data.n_columns)))
 
     def order(self, epoch: int) -> Iterator[np.ndarray]:
         return epoch_order(self._data, self._batch_size, seed=self._seed, epoch=epoch)
@@ -64,8 +68,7 @@ class SparseRows:
                 yield batch
 
     def in_order(self) -> Iterator[CsrBatch]:
-        at_once = max(1, min(_AT_ONCE, _NUMBERS // max(1, self.n_columns)))
-        with closing(iterate_numbered(self._data, at_once, shuffle=False)) as numbered:
+        with closing(iterate_numbered(self._data, self._at_once, shuffle=False)) as numbered:
             for _, batch in numbered:
                 yield batch
 

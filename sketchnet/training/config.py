@@ -59,7 +59,7 @@ class TrainingConfig:
         check_choice("optimiser", self.optimiser, OPTIMISERS)
         for name in ("rate", "l2", "decay"):
             fix(name, check_real(name, getattr(self, name)))
-        fix("pretrain", check_integer("pretrain", self.pretrain, 0, 2**31))
+        fix("pretrain", check_integer("pretrain", 0 if self.pretrain is False else self.pretrain, 0, 2**31))
         for name in ("sparse_rate", "wide_rate", "seconds", "pretrain_rate"):
             if getattr(self, name) is not None:
                 fix(name, check_real(name, getattr(self, name)))

@@ -62,14 +62,21 @@ class Run:
 class Supervised:
     """Rates are tried; in the end a linear model may be blended in."""
 
+    def check(self, model: Model) -> None:
+        """Raise if such a model cannot take this course; before its folder is made."""
+
     def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run, attempt: Callable):
         """The steps that epochs consist of. `attempt(model, examples)` trains another model, as a trial."""
         scale_input(model.network, examples.data, run.aside)
         if not run.resuming:
+            self.pretrain(model, examples, valid, run)
             run.note(run.team.first_says(choose_rates(model, examples, valid, attempt)))
         config = replace(model.training, **rates_of(run.progress.history))
         how = config, parse_memory(run.memory), run.aside, run.team
         return make_steps(model.network, model.task, examples, *how)
+
+    def pretrain(self, model: Model, examples: Examples, valid: Examples | None, run: Run) -> None:
+        """Nothing, here."""
 
     def finish(self, model: Model, examples: Examples, valid: Examples | None) -> dict | None:
         """Change the network of the best epoch for good; a record of what was done."""

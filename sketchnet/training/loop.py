@@ -48,6 +48,7 @@ def train(
     torchrun started train together; all of them have the network in the end, the first one writes and reports. `course`
     is what comes before the epochs and after them.
     """
+    course.check(model)
     run = Run(folder and Path(folder), memory, report, tick, team=Processes.found())
     if not run.team.is_first:
         run.report, run.tick = silent, silent

@@ -45,10 +45,11 @@ class Model:
         if isinstance(rows, CsrBatch) and rows.values.dtype == np.float64:
             network, dtype = self._in_double(), np.float64
         with torch.no_grad():
-            if isinstance(rows, CsrBatch) and rows.n_rows <= _ROWS:
+            at_once = network.at_once if self.task.kind == "autoencoder" else _ROWS
+            if isinstance(rows, CsrBatch) and rows.n_rows <= at_once:
                 return network(rows).cpu().numpy()
             outputs, done = np.empty((rows.n_rows, network.config.n_outputs), dtype), 0
-            for batch in iterate_batches(rows, _ROWS, shuffle=False):
+            for batch in iterate_batches(rows, at_once, shuffle=False):
                 outputs[done : done + batch.n_rows] = network(batch).cpu().numpy()
                 done += batch.n_rows
                 if progress is not None:

@@ -1,12 +1,6 @@
-"""train, predict, evaluate and explain as a person meets them, and what they say to bad input.
+"""train, predict, evaluate and explain as a person meets them, and what they say to bad input."""
 
-Most runs are in this process, which saves seconds each: an error that the command line does not turn into an exit code
-comes out here as it is.
-"""
-
-import contextlib
 import gzip
-import io
 import json
 import os
 import pickle
@@ -14,8 +8,6 @@ import random
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,9 +15,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from scipy import sparse
 
-from sketchnet.cli import main
 from sketchnet.data import open_shards
 from sketchnet.training.model import load_model
+from tests.cli.command_line import bad, contents, good
 from tests.nn.conftest import one_thread
 
 __all__ = ["one_thread"]
@@ -34,40 +26,6 @@ TINY = "--components 32 --hidden 16 --epochs 8 --batch-size 32".split()
 TINY += "--set rate=0.01 --set sparse_rate=0.05 --set feature_dropout=0".split()
 FIELDS = ("--text-column", "2", "--label-column", "1")
 N = 240
-
-
-def sketchnet(*args, cwd, stdin=b""):
-    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
-    before = sys.argv, sys.stdin
-    sys.argv, sys.stdin = ["sketchnet", *map(str, args)], io.TextIOWrapper(io.BytesIO(stdin))
-    code = 0
-    try:
-        with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            main()
-    except SystemExit as end:
-        code = end.code or 0
-    finally:
-        sys.argv, sys.stdin = before
-    out.flush()
-    return SimpleNamespace(returncode=code, stdout=out.buffer.getvalue().decode(), stderr=err.getvalue())
-
-
-def good(*args, **options):
-    done = sketchnet(*args, **options)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
-def bad(*args, message, **options):
-    done = sketchnet(*args, **options)
-    assert message in done.stderr
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1 or "Usage" in done.stderr
-    return done
-
-
-def contents(folder):
-    return {str(path): path.read_bytes() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
 
 
 @pytest.fixture(scope="module")

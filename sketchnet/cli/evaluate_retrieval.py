@@ -1,0 +1,74 @@
+"""`sketchnet evaluate --retrieval`: how well the codes of an autoencoder find rows with the same labels."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from sketchnet.cli.inputs import InputOptions
+from sketchnet.cli.lines import check_output, print_table
+from sketchnet.cli.model_rows import open_autoencoder, open_folder, options_for
+from sketchnet.cli.progress import progress_bar
+from sketchnet.cli.training_data import open_data
+from sketchnet.errors import InputError
+from sketchnet.evaluation.metrics import check_outputs
+from sketchnet.evaluation.retrieval import RetrievalResult, retrieval
+
+_RECALLS = (0.01, 0.1, 0.2, 0.5, 0.8, 1.0)  # at which precision is printed
+
+
+def evaluate_retrieval(
+    folder: Path, input: Path, options: InputOptions, plot: Path | None, device: str, memory: str, as_json: bool
+) -> None:
+    from sketchnet.report.retrieval_figure import draw_retrieval
+
+    if plot is not None:
+        check_output("--plot", plot, ".png", ".pdf", ".svg")
+    model = open_autoencoder(folder)
+    with tempfile.TemporaryDirectory() as work:
+        if input.is_dir():
+            data = open_folder(model, input)
+        else:
+            options = options_for(model, input, options)
+            data = open_data([input], Path(work) / "data", options, memory, 0, _with_labels(model.data, options.label))
+        labels = data.labels
+        if labels is None:
+            raise InputError(f"{input} has no labels to compare; say where they are (--label, --label-column)")
+        with progress_bar(f"encoding {input.name}") as progress:
+            codes = model.outputs(data, progress)
+    check_outputs(codes)
+    with progress_bar(f"ranking {input.name}") as progress:
+        found = retrieval(codes, labels, device=device, memory=memory, progress=progress)
+    if plot is not None:
+        draw_retrieval({folder.name or str(folder): found}, plot)
+    figures = {"area": found.area, "mean_average_precision": found.mean_average_precision}
+    counts = {"rows": len(codes), "queries": found.n_queries, "left_out": found.n_left_out}
+    precisions = {f"{recall:g}": _precision_at(found, recall) for recall in _RECALLS}
+    if as_json:
+        print(json.dumps({**counts, **figures, "precision_at_recall": precisions}))
+        return
+    lines = [[name.replace("_", " "), f"{n:,}"] for name, n in counts.items()]
+    lines += [[name.replace("_", " "), f"{x:.5g}"] for name, x in figures.items()]
+    lines += [[f"precision at {100 * float(recall):g} % recall", f"{x:.5g}"] for recall, x in precisions.items()]
+    print_table(lines)
+
+
+def _precision_at(found: RetrievalResult, recall: float) -> float:
+    """At the first rank that reaches the recall."""
+    rank = np.searchsorted(found.recall, recall * (1 - 1e-9))  # sums of shares may end a little below 1
+    return float(found.precision[min(rank, len(found.precision) - 1)])
+
+
+def _with_labels(known: dict, label: str | None) -> dict:
+    """The description by which labelled rows are read. Which labels there are is up to them: none were learnt."""
+    known = {key: value for key, value in known.items() if key not in ("labels", "classes")}
+    encoder = known.get("encoder")
+    if encoder and (label or encoder["label_"]):
+        label = label or encoder["label_"]
+        ignore = [name for name in encoder["ignore"] if name != label]
+        forgotten = {"classes": None, "classes_": [], "classes_fixed_": False, "label_kind_": "categorical"}
+        known["encoder"] = {**encoder, **forgotten, "label": label, "label_": label, "ignore": ignore}
+    return known

@@ -1,0 +1,130 @@
+"""What `sketchnet train` lets a network learn: labels, or codes of its rows. Both have the same methods."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from sketchnet.cli.model_rows import without_labels
+from sketchnet.data.batches import iterate_batches
+from sketchnet.data.csr import CsrBatch
+from sketchnet.data.shard_set import ShardSet
+from sketchnet.errors import InputError
+from sketchnet.evaluation.metrics import metrics
+from sketchnet.pretraining.autoencoder import Unsupervised, build_autoencoder
+from sketchnet.pretraining.course import Pretrained
+from sketchnet.training.course import Supervised
+from sketchnet.training.defaults import build_model, describe, make_configs
+from sketchnet.training.examples import Examples
+from sketchnet.training.model import Model
+from sketchnet.training.task import Task
+
+
+class Labels:
+    """Classes, or with `regression` numbers."""
+
+    next_verb = "predict"
+
+    def __init__(self, settings: dict, seed: int, regression: bool):
+        self._settings, self._seed, self._regression = settings, seed, regression
+        self.first = {}  # by which the training rows are read: nothing is known of them
+        self._task = None
+        make_configs(Task("binary", (0, 1)), 1, 1, 1, settings, seed)  # what is wrong should not wait for the data
+
+    def others(self, description: dict) -> dict:
+        """By which rows are read that must fit those with this description."""
+        return description
+
+    def examples(self, data: ShardSet) -> Examples:
+        """Of the training rows, then of others with their classes."""
+        if self._task is None:
+            self._task = _task_of(data, self._regression)
+        return Examples(data, self._task.encode(data.labels))
+
+    def build(self, data, description: dict) -> Model:
+        model = build_model(self._task, data, self._settings, self._seed)
+        model.data = {key: value for key, value in description.items() if key != "state"}
+        return model
+
+    def course(self, model: Model):
+        return Pretrained() if model.training.pretrain else Supervised()
+
+    def describe(self, model: Model, n_rows: int) -> str:
+        machines = f"; {model.training.pretrain} epochs of pretraining" if model.training.pretrain else ""
+        return describe(model, n_rows) + machines
+
+    def error(self, record: dict) -> str:
+        """What an epoch's record says of the validation rows."""
+        scale, unit = (1, "squared error") if self._regression else (100, "% error")
+        return f"validation {scale * record['valid_error']:.4g} {unit}"
+
+    def measure(self, model: Model, rows: ShardSet) -> dict:
+        return metrics(model.task, model.outputs(rows), model.task.encode(rows.labels))
+
+
+class Codes:
+    """Of an autoencoder. Labels may be there or not."""
+
+    next_verb = "encode"
+
+    def __init__(self, settings: dict, seed: int):
+        self._settings, self._seed = settings, seed
+        self.first = {"labels": "multi"}  # svmlight: any number of labels, or none
+        empty = CsrBatch(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), 1)
+        with torch.device("meta"):  # shapes without memory
+            build_autoencoder(empty, settings, seed)
+
+    def others(self, description: dict) -> dict:
+        return without_labels(description)
+
+    def examples(self, data: ShardSet) -> Examples:
+        return Examples(data, np.zeros(data.n_rows))
+
+    def build(self, data, description: dict) -> Model:
+        model = build_autoencoder(data, self._settings, self._seed)
+        of_labels = ("state", "labels", "classes")
+        model.data = {key: value for key, value in description.items() if key not in of_labels}
+        return model
+
+    def course(self, model: Model):
+        return Unsupervised()
+
+    def describe(self, model: Model, n_rows: int) -> str:
+        network, training = model.network.config, model.training
+        there = [network.n_visible, *network.hidden, network.n_codes]
+        front = f"{network.scheme} to {network.n_components} (fixed), " if network.scheme else ""
+        machines = f"{training.pretrain} epochs of pretraining, then " if training.pretrain else ""
+        return "; ".join(
+            (
+                f"{n_rows:,} rows x {network.n_columns:,} columns of {network.visible} values",
+                f"autoencoder, {front}{'-'.join(map(str, there + there[-2::-1]))}, {network.units} units",
+                f"{'binary' if network.binary_codes else 'real'} codes",
+                f"{training.optimiser} with rate {training.rate:g}, l2 {training.l2:g}",
+                f"{machines}{training.epochs} epochs in batches of {training.batch_size}",
+                f"{model.network.device}, {torch.get_num_threads()} threads",
+            )
+        )
+
+    def error(self, record: dict) -> str:
+        return f"validation loss {record['valid_loss']:.4f}"
+
+    def measure(self, model: Model, rows: ShardSet) -> dict:
+        """What is lost of rows on the way to their codes and back."""
+        network, total = model.network, 0.0
+        network.eval()
+        with torch.no_grad():
+            for batch in iterate_batches(rows, network.at_once, shuffle=False):
+                total += float(network.losses(network.visible(batch)).double().sum())
+        return {"loss": total / rows.n_rows}
+
+
+def _task_of(data: ShardSet, regression: bool) -> Task:
+    """What the labels of a data set call for. Named classes keep their names."""
+    labels = data.labels
+    if labels is None:
+        raise InputError("the rows have no labels to learn; say where they are (--label, --label-column)")
+    names = data.descriptions[0].get("classes")
+    if regression and (names or sparse.issparse(labels)):
+        raise InputError("--regression needs one number a row as label")
+    return Task.of_labels(labels, regression)

@@ -1,0 +1,50 @@
+"""Answers as lines, to standard output or to a file; small tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from sketchnet.errors import InputError
+
+
+@contextmanager
+def lines_to(output: Path | None) -> Iterator[Callable[[str], None]]:
+    """Gives a function that writes text: to a file, which is there only when all went well, or to standard output."""
+    if output is not None:
+        from sketchnet.data.compression import atomic_writing
+
+        check_output("--output", output)
+        with atomic_writing(output) as file:
+            yield lambda text: file.write(text.encode())
+        return
+
+    def write(text: str) -> None:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+
+    try:
+        yield write
+    except BrokenPipeError:  # the reader has had enough; without this, Python complains once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
+
+
+def check_output(option: str, path: Path, *suffixes: str) -> None:
+    """Say at once that a file cannot be written, before what goes into it is computed."""
+    if path.is_dir() or not path.absolute().parent.is_dir() or (suffixes and path.suffix not in suffixes):
+        kind = f"a {' or '.join(suffixes)} file" if suffixes else "a file"
+        raise InputError(f"{option} {path} is not possible; it is {kind} in a folder that is there")
+
+
+def print_table(rows: list[list[str]]) -> None:
+    """Names to the left, figures to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for name, *figures in rows:
+        cells = [name.ljust(widths[0]), *(figure.rjust(width) for figure, width in zip(figures, widths[1:]))]
+        print("  ".join(cells).rstrip())

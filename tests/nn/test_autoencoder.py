@@ -1,0 +1,229 @@
+"""Deep autoencoders: what they lose against plain formulas, their gradients, and rows that they cannot take."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from sketchnet.data import CsrBatch
+from sketchnet.data.csr import sparse_rows
+from sketchnet.errors import InputError
+from sketchnet.nn import Autoencoder, AutoencoderConfig
+from sketchnet.normalisation import Moments
+from sketchnet.projection import make_scheme
+
+D = 12
+
+
+def autoencoder(**settings):
+    config = AutoencoderConfig(**{"n_columns": D, "hidden": (7, 5), "n_codes": 3, "seed": 4, **settings})
+    network = Autoencoder(config).double().eval()
+    with torch.no_grad():
+        for layer in (*network.encoder, *network.decoder):
+            layer.bias.normal_(generator=torch.Generator().manual_seed(1))
+    return network
+
+
+def documents(n=9, d=D):
+    """Row 2 is empty."""
+    counts = np.random.default_rng(0).poisson(0.7, (n, d)).astype(np.float64)
+    counts[2] = 0
+    return counts
+
+
+def there_and_back(network, rows, unit, middle=lambda x: x):
+    """In numpy: (codes, outputs)."""
+    for layer in network.encoder[:-1]:
+        rows = unit(rows @ layer.weight.detach().numpy().T + layer.bias.detach().numpy())
+    codes = middle(rows @ network.encoder[-1].weight.detach().numpy().T + network.encoder[-1].bias.detach().numpy())
+    rows = codes
+    for layer in network.decoder[:-1]:
+        rows = unit(rows @ layer.weight.detach().numpy().T + layer.bias.detach().numpy())
+    return codes, rows @ network.decoder[-1].weight.detach().numpy().T + network.decoder[-1].bias.detach().numpy()
+
+
+def logistic(x):
+    return 1 / (1 + np.exp(-x))
+
+
+UNITS = {"binary": logistic, "relu": lambda x: np.maximum(x, 0)}
+
+
+@pytest.mark.parametrize("hidden", [(), (7, 5)])
+@pytest.mark.parametrize("units", UNITS)
+@pytest.mark.parametrize("binary_codes", [False, True])
+def test_documents_lose_the_mean_cross_entropy_of_their_words(hidden, units, binary_codes):
+    network, counts = autoencoder(hidden=hidden, units=units, binary_codes=binary_codes), documents()
+    codes, logits = there_and_back(network, counts, UNITS[units], logistic if binary_codes else lambda x: x)
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    expected = [-sum(counts[i, j] * np.log(shares[i, j]) for j in range(D)) / max(1, counts[i].sum()) for i in range(9)]
+    assert expected[2] == 0
+    found = network.visible(sparse_rows(counts))
+    np.testing.assert_array_equal(found.numpy(), counts)
+    np.testing.assert_allclose(network.losses(found).detach().numpy(), expected, rtol=1e-12)
+    np.testing.assert_allclose(network(sparse_rows(counts)).detach().numpy(), codes, rtol=1e-12)
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_real_rows_lose_the_mean_squared_error_of_standardised_columns(units):
+    network = autoencoder(visible="real", units=units)
+    x = np.random.default_rng(1).normal(2, 3, (50, D))
+    x[:, 4] = 0.1  # never varies
+    moments = Moments(D)
+    moments.update(x)
+    network.set_moments(moments)
+    expected = (x - x.mean(axis=0)) / np.where(np.arange(D) == 4, np.inf, x.std(axis=0))
+    found = network.visible(sparse_rows(x))
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
+    _, back = there_and_back(network, found.numpy(), UNITS[units])
+    np.testing.assert_allclose(
+        network.losses(found).detach().numpy(), ((back - found.numpy()) ** 2).mean(axis=1), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("settings", [{}, {"units": "relu"}, {"visible": "real"}, {"binary_codes": True}])
+def test_gradients_are_those_of_differences(settings):
+    network = autoencoder(**settings)
+    rows = network.visible(sparse_rows(documents(4)))
+    parameters = list(network.parameters())
+
+    def loss(*values):
+        named = dict(zip([name for name, _ in network.named_parameters()], values))
+        return torch.func.functional_call(_Losses(network), {f"network.{k}": v for k, v in named.items()}, (rows,))
+
+    assert torch.autograd.gradcheck(loss, tuple(p.detach().requires_grad_() for p in parameters))
+
+
+class _Losses(torch.nn.Module):
+    """`losses` as a module's forward."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, rows):
+        return self.network.losses(rows).mean()
+
+
+def test_repeated_unsorted_ids_and_slices_and_columns_that_happen_to_be_empty():
+    network = autoencoder()
+    batch = CsrBatch(np.array([0, 2, 5, 6]), np.array([9, 9, 3, 0, 3, 1], np.int32), np.arange(6, dtype=np.int16), 10)
+    expected = np.zeros((2, D))
+    expected[0, [3, 0]], expected[1, 1] = (2 + 4, 3), 5
+    np.testing.assert_array_equal(network.visible(batch.rows(slice(1, 3))).numpy(), expected)
+    read_only = sparse_rows(documents())
+    for array in read_only.arrays:
+        array.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(network.visible(read_only).numpy(), documents())
+
+
+@pytest.mark.parametrize("scheme", ["count_sketch", "gaussian", "srht"])
+def test_a_projection_in_front_is_the_operators(scheme):
+    network = autoencoder(visible="real", n_columns=1000, scheme=scheme, n_components=16)
+    x = sparse.random_array((30, 1000), density=0.02, format="csr", rng=np.random.default_rng(2))
+    projected = make_scheme(scheme, 16).sample(1000, 4).apply(x)
+    batch = CsrBatch(x.indptr, x.indices, x.data, 1000)
+    np.testing.assert_allclose(network.raw(batch).numpy(), projected, rtol=1e-12)
+    moments = Moments(16)
+    moments.update(projected)
+    network.set_moments(moments)
+    expected = (projected - projected.mean(axis=0)) / projected.std(axis=0)
+    np.testing.assert_allclose(network.visible(batch).numpy(), expected, atol=1e-5)
+    assert network.encoder[0].in_features == network.decoder[-1].out_features == 16
+
+
+def test_noise_only_in_training_and_only_for_binary_codes():
+    rows = torch.from_numpy(documents())
+    for binary, noise, differ in ((True, 4.0, True), (True, 0.0, False), (False, 4.0, False)):
+        network = autoencoder(binary_codes=binary, noise=noise)
+        plain = network.encode(rows)
+        assert torch.equal(plain, network.encode(rows))
+        network.train()
+        torch.manual_seed(0)
+        assert torch.equal(plain, network.encode(rows)) != differ
+    network = autoencoder(binary_codes=True, noise=4.0)
+    inputs = torch.special.logit(network.encode(rows))
+    network.train()
+    torch.manual_seed(0)
+    noisy = torch.special.logit(network.encode(rows))
+    torch.manual_seed(0)
+    np.testing.assert_allclose((noisy - inputs).detach().numpy(), 4 * torch.randn_like(inputs).numpy(), atol=1e-8)
+
+
+def test_the_start_is_a_function_of_the_seed():
+    torch.manual_seed(5)
+    first = autoencoder()
+    before = torch.get_rng_state()
+    second, other = autoencoder(), autoencoder(seed=3)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters()))
+    assert not torch.equal(first.encoder[0].weight, other.encoder[0].weight)
+
+
+def test_double_is_a_copy():
+    network = Autoencoder(AutoencoderConfig(D, hidden=(5,), n_codes=2))
+    double = network.in_double()
+    assert double.encoder[0].weight.dtype == torch.float64
+    assert network.encoder[0].weight.dtype == torch.float32
+    np.testing.assert_allclose(
+        network(sparse_rows(documents())).detach().numpy(), double(sparse_rows(documents())).detach().numpy(), atol=1e-6
+    )
+
+
+def test_wide_rows_are_looked_at_a_few_at_a_time():
+    with torch.device("meta"):
+        network = Autoencoder(AutoencoderConfig(2**22, hidden=(2,), n_codes=1))
+        assert network.at_once == 4
+        assert Autoencoder(AutoencoderConfig(2**24, hidden=(2,), n_codes=1)).at_once == 1
+        assert autoencoder_on_meta(n_columns=2**40).at_once == 1024
+
+
+def autoencoder_on_meta(n_columns):
+    return Autoencoder(AutoencoderConfig(n_columns, "real", "count_sketch", 50, hidden=(2,), n_codes=1))
+
+
+def test_rows_that_cannot_be():
+    network = autoencoder()
+    counts = documents()
+    counts[5, 3] = -2
+    with pytest.raises(InputError, match="a count is -2; counts of words are 0 or more"):
+        network(sparse_rows(counts))
+    autoencoder(visible="real")(sparse_rows(counts))
+    with pytest.raises(InputError, match="13 columns"):
+        network(sparse_rows(documents(d=13)))
+    with pytest.raises(InputError, match="row 0 has column id 12; allowed are 0 to 11"):
+        network(CsrBatch(np.array([0, 1]), np.array([12]), np.ones(1), D))
+    with pytest.raises(InputError, match="NaN or infinity"):
+        network(CsrBatch(np.array([0, 1]), np.array([1]), np.array([np.inf]), D))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_columns": 0}, "n_columns=0 is not possible"),
+        ({"n_codes": 0}, "n_codes=0 is not possible"),
+        ({"hidden": 5}, "hidden=5 is not possible; it is a list of widths"),
+        ({"hidden": (5, 0)}, "hidden=0 is not possible"),
+        ({"visible": "binary"}, "visible='binary' is not possible; allowed are counts, real"),
+        ({"units": "tanh"}, "units='tanh' is not possible; allowed are binary, relu"),
+        ({"noise": -1.0}, "noise=-1.0 is not possible"),
+        ({"binary_codes": "yes"}, "binary_codes='yes' is not possible"),
+        ({"scheme": "hash", "visible": "real"}, "scheme='hash' is not possible"),
+        ({"scheme": "gaussian"}, "visible='counts' is not possible behind a projection"),
+        ({"options": 3}, "options=3 is not possible"),
+        ({"n_columns": 2**24 + 1}, "16,777,217 columns are too many to give back; choose a scheme"),
+    ],
+)
+def test_impossible_settings(settings, message):
+    with pytest.raises(InputError, match=message):
+        AutoencoderConfig(**{"n_columns": D, **settings})
+
+
+def test_settings_survive_a_file():
+    config = AutoencoderConfig(10**9, "real", "li", 100, {"s": 50}, [8, 4], 2, "relu", True, 1, 2**63)
+    assert AutoencoderConfig(**json.loads(json.dumps(config.to_dict()))) == config
