@@ -8,7 +8,7 @@ epoch chosen by the validation error on a tenth of the training rows. (Of twelve
 projection at density 1e-5, which included SGD, other rates, widths and decays, this one had the lowest validation
 error, 21.03 %; what keeps it from overfitting is batch norm in the hidden layers.) Projections that learn do so at a
 rate of 0.004, on all entries of a row: of twelve trials at density 1e-5, other rates and dropped entries had higher
-validation errors. (20.46 % at a rate of 0.004; 20.56 at 0.002, 20.68 at 0.001, 22.85 at the one that the usual trial of rates took.)
+validation errors (20.46 % at 0.004, 20.56 at 0.002, 20.68 at 0.001, 22.85 at the rate that the usual trial took).
 Results are appended as they come; a run that was cut off goes on where it was.
 """
 

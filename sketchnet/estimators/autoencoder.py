@@ -29,6 +29,7 @@ _SETTINGS = {  # names of ours, and of the configs
     "units": "units",
     "binary_codes": "binary_codes",
     "noise": "noise",
+    "feature_dropout": "feature_dropout",
     "pretrain": "pretrain",
     "epochs": "epochs",
     "batch_size": "batch_size",
@@ -66,6 +67,8 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         Logistic codes that are driven to 0 or 1 by noise; `transform(X) > 0.5` are then bits (semantic hashing).
     noise : float, default=4.0
         Deviation of that noise.
+    feature_dropout : float or "auto"
+        Share of a row's numbers that is left out at random in training; all of the row has to be given back.
     pretrain : bool or int, default=True
         Train a restricted Boltzmann machine for each layer first, for so many epochs.
     epochs, batch_size, learning_rate, l2 : number or "auto"
@@ -100,6 +103,7 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         units="auto",
         binary_codes=False,
         noise=4.0,
+        feature_dropout="auto",
         pretrain=True,
         epochs="auto",
         batch_size="auto",

@@ -43,7 +43,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
     pretrain : bool or int, default=False
         Let hidden layers first learn to model the projected rows, as restricted Boltzmann machines, for so many epochs.
     hidden_norm : bool or "auto"
-        Batch norm in the hidden layers; not together with `pretrain`.
+        Batch norm in the hidden layers.
     dropout, feature_dropout : float or "auto"
         Shares of hidden units, and of a row's non-zeros, that are left out at random in training.
     epochs, batch_size, learning_rate, sparse_learning_rate, wide_learning_rate, l2 : number or "auto"

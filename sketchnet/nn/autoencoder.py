@@ -32,6 +32,8 @@ class AutoencoderConfig:
     between the rows and the `n_codes` units in the middle; the way back mirrors them. units: of the hidden layers,
     logistic ("binary") or "relu". binary_codes: logistic units in the middle too, whose inputs get Gaussian noise with
     the deviation `noise` in training, which drives them to 0 or 1 (Salakhutdinov and Hinton's semantic hashing, 2009).
+    feature_dropout: the share of a row's numbers that is left out in training before the rest, grown to make up for it,
+    is encoded; all of the row has to be given back. So codes must follow from what words have in common.
     """
 
     n_columns: int
@@ -44,6 +46,7 @@ class AutoencoderConfig:
     units: str = "binary"
     binary_codes: bool = False
     noise: float = 4.0
+    feature_dropout: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -55,6 +58,7 @@ class AutoencoderConfig:
         fix("n_codes", check_integer("n_codes", self.n_codes, 1, 2**24))
         fix("seed", check_integer("seed", self.seed, 0, 2**64 - 1))
         fix("noise", check_real("noise", self.noise))
+        fix("feature_dropout", check_real("feature_dropout", self.feature_dropout, 0.0, 1.0))
         fix("binary_codes", check_flag("binary_codes", self.binary_codes))
         check_choice("visible", self.visible, VISIBLE)
         check_choice("units", self.units, UNITS)
@@ -173,7 +177,7 @@ class Autoencoder(nn.Module):
 
     def losses(self, rows: torch.Tensor) -> torch.Tensor:
         """Of each row: the mean cross-entropy of its words, zero for an empty document; or the mean squared error."""
-        back = self.decode(self.encode(rows))
+        back = self.decode(self.encode(functional.dropout(rows, self.config.feature_dropout, self.training)))
         if self.config.visible == "counts":
             lengths = rows.sum(dim=1).clamp(min=1)
             return -(rows * functional.log_softmax(back, dim=1)).sum(dim=1) / lengths

@@ -13,6 +13,7 @@ from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.memory import parse_memory
 from sketchnet.nn import Autoencoder, SketchNetwork
+from sketchnet.nn.norm import BatchNorm
 from sketchnet.normalisation import Moments
 from sketchnet.pretraining.rbm import RBM
 from sketchnet.pretraining.rbm_training import RBMTrainingConfig
@@ -34,8 +35,6 @@ class Pretrained(Supervised):
 
     def check(self, model: Model) -> None:
         config = model.network.config
-        if config.hidden_norm:
-            raise InputError("pretrain=True is not possible with hidden_norm=True: the machines know no batch norm")
         if config.normalise not in _UNIT_VARIANCE:
             raise InputError(
                 f"pretrain=True is not possible with normalise={config.normalise!r}: Gaussian units need columns of "
@@ -56,7 +55,39 @@ class Pretrained(Supervised):
             return network.layers[0]((_projected(network, batch).to(network.device) - shift) * scale)
 
         layers = [LayerSpec(layer, "relu") for layer in linear[:-1]]
-        _pretrain(model, layers, "gaussian", (first, config.n_components), examples, valid, run)
+        _, rows = _pretrain(model, layers, "gaussian", (first, config.n_components), examples, valid, run)
+        if config.hidden_norm:
+            settle_norms(network, rows)
+
+
+def settle_norms(network: SketchNetwork, rows) -> None:
+    """Let hidden layers with batch norm compute what they do without, up to the scale of each unit.
+
+    The norm of a unit with mean m and deviation s gets the factor 1 and the offset m / s, so that it passes on 1 / s
+    of its value, and is zero where it was; the layer above multiplies by s. Behind a norm the length of a unit's
+    weights has no effect but on the speed of learning, so it becomes that of He's initialisation.
+    """
+    network.eval()
+    deviation = None
+    with torch.no_grad():
+        for place, norm in enumerate(network.layers):
+            if not isinstance(norm, BatchNorm):
+                continue
+            linear = network.layers[place - 1]
+            if deviation is not None:
+                linear.weight *= deviation
+            growth = 2**0.5 / linear.weight.norm(dim=1).clamp(min=1e-12)
+            linear.weight *= growth[:, None]
+            linear.bias *= growth
+            moments = Moments(linear.out_features)
+            for batch in rows.in_order():
+                moments.update(network.layers[1:place](batch).cpu().numpy())  # rows went through the first of them
+            mean, variance = (torch.from_numpy(x).to(linear.weight) for x in (moments.mean, moments.deviation**2))
+            by = (variance + norm.eps).sqrt()
+            norm.running_mean.copy_(mean)
+            norm.running_var.copy_(variance)
+            norm.bias.copy_(mean / by)
+            deviation = by / growth
 
 
 def _projected(network: SketchNetwork, batch: CsrBatch) -> torch.Tensor:
@@ -80,7 +111,8 @@ def pretrain_autoencoder(model: Model, examples: Examples, valid: Examples | Non
     kinds = [*[config.units] * len(config.hidden), "binary" if config.binary_codes else "gaussian"]
     layers = [LayerSpec(layer, kind) for layer, kind in zip(network.encoder, kinds)]
     visible = "poisson" if config.visible == "counts" else "gaussian"
-    unfold(network, _pretrain(model, layers, visible, (network.visible, config.n_visible), examples, valid, run))
+    how = (network.visible, config.n_visible), examples, valid, run
+    unfold(network, _pretrain(model, layers, visible, *how)[0])
 
 
 def _pretrain(model: Model, layers: list[LayerSpec], visible: str, first, examples: Examples, valid, run: Run):
@@ -106,7 +138,7 @@ def _pretrain(model: Model, layers: list[LayerSpec], visible: str, first, exampl
         asked_to_stop=lambda: run.team.any(run.asked_to_stop()), save=save, state=state,
     )  # fmt: skip
     run.progress.history += [record for machine in machines for record in machine.history]
-    return machines
+    return machines, rows
 
 
 def machine_config(training: TrainingConfig) -> RBMTrainingConfig:

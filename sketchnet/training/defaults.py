@@ -52,7 +52,7 @@ def make_configs(
     network.setdefault("dropout", 0.5)
     if training.get("pretrain") is True:
         training["pretrain"] = max(2, min(_MACHINE_EPOCHS, _MACHINE_ROWS // max(1, n_rows)))
-    network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw" and not training.get("pretrain"))
+    network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw")
     config = NetworkConfig(n_columns=n_columns, n_outputs=task.n_outputs, seed=seed, **network)
     return config, TrainingConfig(seed=seed, **training)
 

@@ -352,7 +352,6 @@ def test_pretraining_is_a_setting_of_a_classifier(here):
     assert "20 epochs of pretraining" in shown
     config = json.loads((here / "new" / "config.json").read_text())
     assert config["training"]["pretrain"] == 20
-    assert config["network"]["hidden_norm"] is False
     assert len(good("predict", "new", "train.svm", cwd=here).splitlines()) == 2 * N
 
 
@@ -413,10 +412,7 @@ CODES = " --task autoencoder --hidden 8 --epochs 1"
         ("train train.svm --out new --set dropout=0.5" + CODES, "an autoencoder has no setting dropout"),
         ("train train.svm --out new --scheme fourier" + CODES, "scheme='fourier' is not possible"),
         ("train train.svm --out new --scheme li --set visible=counts" + CODES, "not possible behind a projection"),
-        (
-            "train train.svm --out new --pretrain --set hidden_norm=true",
-            "pretrain=True is not possible with hidden_norm",
-        ),
+        ("train train.svm --out new --pretrain --set normalise=none", "pretrain=True is not possible with normalise"),
         ("train empty.svm --out new" + CODES, "empty.svm has no rows"),
         ("train train.svm --out model" + CODES, "model has another model"),
     ],

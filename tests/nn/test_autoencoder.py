@@ -225,5 +225,5 @@ def test_impossible_settings(settings, message):
 
 
 def test_settings_survive_a_file():
-    config = AutoencoderConfig(10**9, "real", "li", 100, {"s": 50}, [8, 4], 2, "relu", True, 1, 2**63)
+    config = AutoencoderConfig(10**9, "real", "li", 100, {"s": 50}, [8, 4], 2, "relu", True, 1, 0.5, 2**63)
     assert AutoencoderConfig(**json.loads(json.dumps(config.to_dict()))) == config

@@ -15,11 +15,11 @@ from torch import nn
 from sketchnet.data import CsrBatch
 from sketchnet.data.csr import sparse_rows
 from sketchnet.errors import InputError, Interrupted, TrainingError
-from sketchnet.nn import Autoencoder, AutoencoderConfig
+from sketchnet.nn import Autoencoder, AutoencoderConfig, NetworkConfig, SketchNetwork
 from sketchnet.pretraining import RBM, LayerSpec, RBMTrainingConfig, pretrain_stack
 from sketchnet.pretraining.autoencoder import AutoencoderSteps, Unsupervised, build_autoencoder
-from sketchnet.pretraining.course import Pretrained, machine_config, unfold
-from sketchnet.pretraining.rows import DenseRows, SparseRows
+from sketchnet.pretraining.course import Pretrained, machine_config, settle_norms, unfold
+from sketchnet.pretraining.rows import DenseRows, SparseRows, make_rows
 from sketchnet.training import Model, Task, TrainingConfig, checkpoint
 from sketchnet.training.defaults import choose_device, make_configs
 from sketchnet.training.examples import Examples
@@ -164,7 +164,7 @@ def test_columns_that_never_vary_are_zero_for_the_machines():
     model = make_model(Task("binary", (0, 1)), PRETRAIN, **{**FIXED, "n_components": 64, "scheme": "count_sketch"})
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sketchnet.pretraining.course._pretrain", lambda *a: seen.append(a[3][0](sparse_rows(x))))
+        patch.setattr("sketchnet.pretraining.course._pretrain", lambda *a: (seen.append(a[3][0](sparse_rows(x))), None))
         train(model, Examples(sparse_rows(x), rng.integers(0, 2, 400)), None, course=Pretrained())
     projected = model.network.project(sparse_rows(x)).numpy()
     constant = np.ptp(projected, axis=0) == 0
@@ -281,13 +281,35 @@ def test_finished_runs_are_loaded_and_others_overwritten(course, wholes, tmp_pat
     assert_same_run(folder, make(seed=4)(folder=folder, overwrite=True), make(seed=4)())
 
 
+# -- batch norm
+
+
+def test_hidden_layers_with_batch_norm_compute_what_those_without_do():
+    """Up to the scale of each unit; the outputs before the last layer, and where they are zero."""
+    torch.manual_seed(1)
+    settings = {"n_columns": 50, "n_outputs": 1, "n_components": 12, "learn": False, "wide": False, "dropout": 0.5}
+    networks = [SketchNetwork(NetworkConfig(**settings, hidden=(9, 7), hidden_norm=norm)) for norm in (False, True)]
+    linear = [[layer for layer in network.layers if isinstance(layer, nn.Linear)] for network in networks]
+    for one, two in zip(*linear):
+        one.weight.data.mul_(0.1)  # as small as the machines leave them
+        one.bias.data.normal_(std=0.1)
+        two.load_state_dict(one.state_dict())
+    rows = make_rows(torch.randn(2000, 12))
+    settle_norms(networks[1], rows)
+    plain, settled = (network.eval().layers[1:-1](rows.rows) for network in networks)
+    assert torch.equal(plain > 0, settled > 0)
+    for one, two in zip(plain.T, settled.T):
+        torch.testing.assert_close(two, one * (two.sum() / one.sum().clamp(min=1e-9)), rtol=1e-3, atol=1e-4)
+    lengths = [layer.weight.norm(dim=1) for layer in linear[1][:-1]]
+    torch.testing.assert_close(torch.cat(lengths), torch.full((16,), 2**0.5), rtol=1e-4, atol=0)
+
+
 # -- what cannot be
 
 
 @pytest.mark.parametrize(
     ("network", "message"),
     [
-        ({"hidden_norm": True}, "pretrain=True is not possible with hidden_norm=True"),
         ({"normalise": "max_abs"}, "pretrain=True is not possible with normalise='max_abs'"),
         ({"normalise": "none"}, "normalise='none': Gaussian units need columns of unit variance"),
     ],
@@ -363,7 +385,7 @@ def test_epochs_of_machines_for_those_who_set_none(rows, given, epochs):
     task = Task("binary", (0, 1))
     network, training = make_configs(task, rows, 1000, 10 * rows, {"pretrain": given}, 0)
     assert training.pretrain == epochs
-    assert network.hidden_norm == (epochs == 0)
+    assert network.hidden_norm
     data = replace(sparse_rows(documents(10)), indptr=np.zeros(2, np.int64))
     model = build_autoencoder(_Many(data, rows), {"pretrain": given}, 0)
     assert model.training.pretrain == epochs
