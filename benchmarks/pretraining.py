@@ -1,0 +1,74 @@
+"""Does pretraining help networks on fixed projections, as the dissertation says?
+
+    python benchmarks/pretraining.py [CASE ...] [--seeds 3] [--device auto]
+
+Cases: synthetic (full size, density 1e-5, Gaussian to 1000, 1000-3000-3000-1, with and without pretraining), and
+mnist_gaussian, mnist_achlioptas, mnist_srht (784 to 400, 1000-1000, dropout; all training rows are learnt, with the
+settings of benchmarks/accuracy.py). Prints the test error beside the dissertation's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+from accuracy import MNIST, digits
+from synthetic_networks import TASK, examples
+
+from sketchnet import SketchClassifier
+from sketchnet.pretraining.course import Pretrained
+from sketchnet.training.course import Supervised
+from sketchnet.training.defaults import build_model, choose_device
+from sketchnet.training.loop import train
+from sketchnet.training.steps import evaluate
+
+PUBLISHED = {"synthetic": 21.10, "gaussian": 1.06, "achlioptas": 0.94, "srht": 1.04}
+CASES = ("synthetic", "mnist_gaussian", "mnist_achlioptas", "mnist_srht")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--rows", type=int, default=1_250_000, help="of synthetic data")
+    asked = parser.parse_args()
+    for case in asked.cases:
+        run = synthetic(asked.rows) if case == "synthetic" else mnist(case.removeprefix("mnist_"))
+        for seed in range(asked.seeds):
+            for pretrain in (True, False):
+                begun = time.perf_counter()
+                found = {"case": case, "seed": seed, "pretrained": pretrain, **run(seed, pretrain, asked.device)}
+                print(json.dumps({**found, "seconds": round(time.perf_counter() - begun, 1)}), flush=True)
+
+
+def synthetic(n: int):
+    learnt, valid, test = examples(n, 1e-5)
+
+    def run(seed: int, pretrain: bool, device: str) -> dict:
+        settings = {"scheme": "gaussian", "learn": False, "wide": False, "hidden": (3000, 3000), "pretrain": pretrain}
+        settings |= {"epochs": 10, "batch_size": 4096, "patience": 3}
+        model = build_model(TASK, learnt.data, settings, seed)
+        model.network.to(choose_device(device, model, n))
+        train(model, learnt, valid, course=Pretrained() if pretrain else Supervised())
+        model.network.eval()
+        error = 100 * evaluate(model.network, TASK, test)[0]
+        return {"error": round(error, 2), "published": PUBLISHED["synthetic"]}
+
+    return run
+
+
+def mnist(scheme: str):
+    (X, y), test = digits()
+
+    def run(seed: int, pretrain: bool, device: str) -> dict:
+        settings = {**MNIST, "scheme": scheme, "learn_projection": False, "pretrain": pretrain, "random_state": seed}
+        model = SketchClassifier(device=device, **settings).fit(X, y)
+        return {"error": round(100 * (1 - model.score(*test)), 2), "published": PUBLISHED[scheme]}
+
+    return run
+
+
+if __name__ == "__main__":
+    main()
