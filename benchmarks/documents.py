@@ -4,7 +4,7 @@
                                    [--bags FOLDER] [--out documents.jsonl] [--device auto]
 
 The reference takes counts of 2000 words, constrained Poisson units, 2000-500-250-125-32 (tng) or 2000-500-500-128
-(reuters, which stands in for RCV1: documents with several labels). The others take TF-IDF of D words behind a projection
+(reuters, in the place of RCV1: documents with several labels). The others take TF-IDF of D words behind a projection
 to 2000 columns. Data come from $SKETCHNET_DATA; bags of words are kept in FOLDER, where a machine without a stemmer
 finds them. Results are appended as they come; a run that was cut off goes on where it was.
 """

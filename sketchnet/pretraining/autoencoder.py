@@ -25,6 +25,7 @@ from sketchnet.training.task import Task
 _LOOKED_AT = 4096  # rows that tell counts from real numbers
 _EPOCHS, _STEPS, _FEWEST = 50, 20_000, 5  # of finetuning: about so many steps, within so many epochs
 _DROPPED = 0.8  # of a row's numbers: of documents a fifth of the words is enough to tell what they are about
+_RATE = 3e-3  # with so much left out, gradients are noisy but hardly overfit
 _PRETRAIN, _PRETRAIN_ROWS = 20, 1_000_000
 
 
@@ -41,6 +42,7 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
     network.setdefault("visible", "counts" if counts else "real")
     network.setdefault("units", "binary" if network["visible"] == "counts" else "relu")
     network.setdefault("feature_dropout", _DROPPED)
+    training.setdefault("rate", _RATE)
     n = max(1, data.n_rows)
     if training.setdefault("pretrain", True) is True:
         training["pretrain"] = max(2, min(_PRETRAIN, _PRETRAIN_ROWS // n))
