@@ -95,7 +95,7 @@ def train(
         settings |= {"n_codes": codes, "binary_codes": binary_codes}
     else:
         _refuse({"--codes": codes is not None, "--binary-codes": binary_codes}, "is for --task autoencoder")
-        settings |= {"learn": not fixed, "eta": eta, "wide": wide is not False and not fixed}
+        settings |= {"learn": not fixed, "eta": eta, "wide": not fixed if wide is None else wide}
     settings = {name: value for name, value in settings.items() if value is not None}
     settings |= dict(map(_setting, setting or []))
     learning = Codes(settings, seed) if task == "autoencoder" else Labels(settings, seed, task == "regression")
@@ -151,7 +151,8 @@ def _scratch(out: Path, team) -> Iterator[Path]:
     try:
         yield work
     except InputError:
-        _remove(work, out)
+        if team.is_first:
+            _remove(work, out)
         raise
     team.wait()
     if team.is_first:
@@ -172,7 +173,9 @@ def _sentence(record: dict, learning) -> str:
         return f"pretraining {parts}{gap}, {record['seconds']:.1f} s"
     if "stage" in record:
         rest = [f"{key} {value:.4g}" for key, value in record.items() if key not in ("stage", "seconds")]
-        return ", ".join([f"{record['stage']}:", *rest, f"{record['seconds']:.1f} s"]).replace(":,", ":")
+        if "seconds" in record:  # not in what a run that was cut off at its very end finds done
+            rest.append(f"{record['seconds']:.1f} s")
+        return f"{record['stage']}: " + ", ".join(rest)
     parts = [f"epoch {record['epoch']}: loss {record['loss']:.4f}"]
     if "valid_error" in record:
         parts.append(learning.error(record))

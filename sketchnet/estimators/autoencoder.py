@@ -133,7 +133,8 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         self.model_.network.to(choose_device(self.device, self.model_, X.n_rows))
         how = {"memory": self.memory, "report": print if self.verbose else silent}
         train(self.model_, examples, valid, course=Unsupervised(), **how)
-        self.model_.network.to("cpu")
+        if self.device == "auto":
+            self.model_.network.to("cpu")  # where it can be pickled for everybody
         self._set_history()
         return self
 

@@ -22,7 +22,7 @@ class SparseInput:
         if isinstance(X, CsrBatch | ShardSet):
             if reset:
                 self.n_features_in_ = X.n_columns
-            elif X.n_columns > self.n_features_in_:
+            elif X.n_columns > self.n_features_in_ and not getattr(self, "hashed_columns", None):
                 raise InputError(f"X has {X.n_columns} columns, but {type(self).__name__} is expecting "
                                  f"{self.n_features_in_} features")  # fmt: skip
             return X

@@ -159,15 +159,13 @@ class Autoencoder(nn.Module):
     def forward(self, batch: CsrBatch) -> torch.Tensor:
         return self.encode(self.visible(batch))
 
-    def encode(self, rows: torch.Tensor) -> torch.Tensor:
+    def encode(self, rows: torch.Tensor, noise: torch.Tensor | None = None) -> torch.Tensor:
         for layer in self.encoder[:-1]:
             rows = self._unit(layer(rows))
         codes = self.encoder[-1](rows)
         if not self.config.binary_codes:
             return codes
-        if self.training and self.config.noise > 0:
-            codes = codes + self.config.noise * torch.randn_like(codes)
-        return torch.sigmoid(codes)
+        return torch.sigmoid(codes if noise is None else codes + noise)
 
     def decode(self, codes: torch.Tensor) -> torch.Tensor:
         """Standardised rows, or for counts the logits of the words' distribution."""
@@ -175,9 +173,15 @@ class Autoencoder(nn.Module):
             codes = self._unit(layer(codes))
         return self.decoder[-1](codes)
 
-    def losses(self, rows: torch.Tensor) -> torch.Tensor:
-        """Of each row: the mean cross-entropy of its words, zero for an empty document; or the mean squared error."""
-        back = self.decode(self.encode(functional.dropout(rows, self.config.feature_dropout, self.training)))
+    def losses(self, rows: torch.Tensor, mine: slice = slice(None)) -> torch.Tensor:
+        """Of some rows of a batch: the mean cross-entropy of each one's words, zero for an empty document; or the mean
+        squared error. What is drawn in training is drawn for the whole batch.
+        """
+        config, noise = self.config, None
+        if self.training and config.binary_codes and config.noise > 0:
+            noise = config.noise * torch.randn(len(rows), config.n_codes, dtype=rows.dtype, device=rows.device)[mine]
+        seen = functional.dropout(rows, config.feature_dropout, self.training)[mine]
+        back, rows = self.decode(self.encode(seen, noise)), rows[mine]
         if self.config.visible == "counts":
             lengths = rows.sum(dim=1).clamp(min=1)
             return -(rows * functional.log_softmax(back, dim=1)).sum(dim=1) / lengths

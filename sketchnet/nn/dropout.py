@@ -19,8 +19,13 @@ class Dropout(nn.Dropout):
     share: Share | None = None  # set while several processes train
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        if not self.training or self.p == 0 or rows.device.type != "cpu":
-            return super().forward(rows)
+        if not self.training or self.p == 0:
+            return rows
+        if rows.device.type != "cpu":
+            if self.share is None:
+                return super().forward(rows)
+            mask = super().forward(rows.new_ones(self.share.n_rows, *rows.shape[1:]))
+            return rows * mask[self.share.first : self.share.first + len(rows)]
         multiplier, offset = torch.randint(0, 2**63 - 1, (2,)).tolist()
         multiplier |= 1
         if self.share is not None:  # number i is hashed by i * multiplier + offset: begin behind the rows of others

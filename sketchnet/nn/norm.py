@@ -23,7 +23,8 @@ class BatchNorm(nn.BatchNorm1d):
         return super().forward(rows) if self.share is None else self._over_all(rows, self.share)
 
     def _over_all(self, rows: torch.Tensor, share: Share) -> torch.Tensor:
-        n = share.n_rows
+        n, kind = share.n_rows, rows.dtype
+        rows = rows.to(self.running_mean.dtype)  # sums in bfloat16 would have too few digits
         mean = share.sum(rows.sum(dim=0)) / n
         centred = rows - mean
         variance = share.sum(centred.square().sum(dim=0)) / n
@@ -31,4 +32,4 @@ class BatchNorm(nn.BatchNorm1d):
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(variance * (n / (n - 1)), self.momentum)
             self.num_batches_tracked += 1
-        return centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias
+        return (centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias).to(kind)

@@ -74,6 +74,7 @@ class Unsupervised:
                 network.set_moments(moments)
         if model.training.pretrain and not run.resuming:
             pretrain_autoencoder(model, examples, valid, run)
+            run.team.equalise(network)
         return AutoencoderSteps(model, examples, parse_memory(run.memory), run.team)
 
     def finish(self, model: Model, examples: Examples, valid: Examples | None) -> None:
@@ -87,6 +88,7 @@ class AutoencoderSteps(PlainSteps):
         self._network, self._config, self._team = model.network, model.training, team
         self._data, self._kept = examples.data, None
         self._optimiser = make_optimiser(self._network, self._config)
+        self._optimiser.shared = not team.alone
         self._source = self
         self.n_batches = -(-self._data.n_rows // self._config.batch_size)
         if 4 * self._data.n_rows * self._network.config.n_visible <= budget:
@@ -108,7 +110,7 @@ class AutoencoderSteps(PlainSteps):
                 yield rows, self._kept[torch.from_numpy(rows).to(self._kept.device)]
 
     def _loss(self, rows: np.ndarray, batch: torch.Tensor, step: int, mine: slice) -> torch.Tensor:
-        return self._network.losses(batch[mine]).sum() / len(rows)
+        return self._network.losses(batch, mine).sum() / len(rows)
 
     def evaluate(self, examples: Examples) -> tuple[float, float]:
         """What is lost of examples, twice: it is the error too."""

@@ -10,7 +10,7 @@ from torch import nn
 
 from sketchnet.data.batches import iterate_batches
 from sketchnet.data.csr import CsrBatch
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, Interrupted
 from sketchnet.memory import parse_memory
 from sketchnet.nn import Autoencoder, SketchNetwork
 from sketchnet.nn.norm import BatchNorm
@@ -26,7 +26,7 @@ from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 
 _ROWS = 1024  # looked at together
-_SHARE = 0.5  # of a card's free memory that rows may take
+_SHARE = 0.2  # of a card's free memory that the rows of a layer may take; two layers' are there at a time
 _UNIT_VARIANCE = ("batch", "standard")  # what the network does with projected rows, as the machines see them
 
 
@@ -133,10 +133,14 @@ def _pretrain(model: Model, layers: list[LayerSpec], visible: str, first, exampl
 
     state = checkpoint.read_tensors(path) if path is not None and path.exists() else None
     run.team.wait()  # until all have read it
-    machines = pretrain_stack(
-        layers, visible, rows, config, valid=held, memory=budget, report=run.report, tick=run.tick,
-        asked_to_stop=lambda: run.team.any(run.asked_to_stop()), save=save, state=state,
-    )  # fmt: skip
+    try:
+        machines = pretrain_stack(
+            layers, visible, rows, config, valid=held, memory=budget, report=run.report, tick=run.tick,
+            asked_to_stop=lambda: run.team.any(run.asked_to_stop()), save=save, state=state,
+        )  # fmt: skip
+    except Interrupted:
+        run.team.wait()  # who leaves early takes the others along, in the middle of writing
+        raise
     run.progress.history += [record for machine in machines for record in machine.history]
     return machines, rows
 

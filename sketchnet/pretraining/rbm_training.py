@@ -195,9 +195,7 @@ class _Learner:
     def state(self) -> dict[str, torch.Tensor]:
         found = {name: getattr(self._rbm, name) for name in _PARAMETERS}
         found |= {f"velocity.{name}": tensor for name, tensor in self._velocity.items()}
-        return {
-            name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in found.items()
-        }
+        return {name: copied(tensor) for name, tensor in found.items()}
 
     def load(self, tensors: dict[str, torch.Tensor]) -> None:
         for name in _PARAMETERS:

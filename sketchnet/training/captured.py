@@ -124,6 +124,15 @@ class CapturedSteps:
         """
         before = {name: tensor.clone() for name, tensor in self._network.state_dict().items()}
         self._network.train()
+        try:
+            with self._team.training(self._network):
+                return self._record()
+        finally:
+            self._network.load_state_dict(before)
+            self._optimiser.forget()
+            self._loss.zero_()
+
+    def _record(self) -> torch.cuda.CUDAGraph:
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -134,9 +143,6 @@ class CapturedSteps:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self._step(self._batch)
-        self._network.load_state_dict(before)
-        self._optimiser.forget()
-        self._loss.zero_()
         return graph
 
     def _step(self, size: int) -> None:

@@ -194,6 +194,7 @@ class StreamedRows(_Rows):
         finally:
             wait([ready])  # a generator cannot be closed while it runs
             batches.close()
+            current.wait_stream(stream)  # if it is left early, a copy may be under way
 
     def _take(self, tensors, n_rows: int) -> None:
         """Put a window where steps look for it."""

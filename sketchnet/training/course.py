@@ -70,6 +70,7 @@ class Supervised:
         scale_input(model.network, examples.data, run.aside)
         if not run.resuming:
             self.pretrain(model, examples, valid, run)
+            run.team.equalise(model.network)
             run.note(run.team.first_says(choose_rates(model, examples, valid, attempt)))
         config = replace(model.training, **rates_of(run.progress.history))
         how = config, parse_memory(run.memory), run.aside, run.team

@@ -100,5 +100,9 @@ def _gains(model: Model, n_rows: int) -> bool:
 
 def _card() -> torch.device:
     """The only one, or among those that torchrun started, this process's."""
-    number = os.environ.get("LOCAL_RANK")
-    return torch.device("cuda") if number is None else torch.device("cuda", int(number))
+    if "LOCAL_RANK" not in os.environ:
+        return torch.device("cuda")
+    wanted, there = int(os.environ.get("LOCAL_WORLD_SIZE", 1)), torch.cuda.device_count()
+    if wanted > there:
+        raise InputError(f"{wanted} processes need as many CUDA devices, but there are {there}; choose cpu")
+    return torch.device("cuda", int(os.environ["LOCAL_RANK"]))

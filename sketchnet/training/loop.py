@@ -124,18 +124,20 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course, run
                 state.step, state.seconds = state.step + 1, time.perf_counter() - begun
                 done, mean = state.epoch * steps.n_batches + state.step, state.loss / max(state.weight, 1e-300)
                 run.tick(done, total, f"epoch {state.epoch + 1}, loss {mean:.4f}")
-                if team.any(run.asked_to_stop()) if weight else team.alone and run.asked_to_stop():
+                # A team asks when losses become known: asking all processes takes time.
+                if (team.alone or weight) and team.any(run.asked_to_stop()):
                     loss, weight = steps.pending()
                     state.loss, state.weight = state.loss + loss, state.weight + weight
                     if folder is not None and np.isfinite(loss):  # or what was saved before is better
                         _save(folder, network, steps, state, team)
+                    team.wait()  # who leaves early takes the others along, in the middle of writing
                     raise Interrupted("stopped as asked; run the same command again to go on")
             record = {"epoch": state.epoch + 1, "loss": state.loss / max(state.weight, 1e-300)}
             reached = (0.0, -state.epoch)  # without validation rows, the last epoch is the best
             if valid is not None:
                 reached = steps.evaluate(valid)
                 record |= {"valid_error": reached[0], "valid_loss": reached[1]}
-            if not (all(map(np.isfinite, reached)) and _is_finite(network)):
+            if team.any(not (all(map(np.isfinite, reached)) and _is_finite(network))):
                 raise TrainingError(f"epoch {state.epoch + 1} left weights too large: {_advice(config, folder)}")
             state.seconds = team.first_says(time.perf_counter() - begun)
             run.note({**record, "seconds": round(state.seconds, 3)})

@@ -43,6 +43,7 @@ class Optimiser(ABC):
         for layer in self._layers.values():
             self._lengthen(layer)
         self.steps = 0
+        self.shared = False  # whether gradients come from other processes too
 
     @abstractmethod
     def _make_dense(self, groups: list[dict]) -> torch.optim.Optimizer: ...
@@ -226,6 +227,8 @@ class MomentumSGD(Optimiser):
         return backend().momentum_read(self._table(name), rows, now, powers)
 
     def _update(self, name, rows, gradient):
+        if self.shared:
+            self._read(name, rows)  # those that other processes have in their shares were not read here
         self._now[name] += 1
         backend().momentum_step(
             self._table(name), rows, gradient, self._now[name],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import torch
 from torch import distributed, nn
@@ -17,6 +18,8 @@ from torch import distributed, nn
 from sketchnet.nn.dropout import Dropout
 from sketchnet.nn.norm import BatchNorm
 from sketchnet.nn.share import Share
+
+_PATIENCE = timedelta(days=7)  # while the first reads files, or blends
 
 
 class Processes:
@@ -42,7 +45,8 @@ class Processes:
         if not distributed.is_initialized():
             if int(os.environ.get("WORLD_SIZE", 1)) == 1:
                 return cls()
-            distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+            how = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+            distributed.init_process_group(how, timeout=_PATIENCE)
         return cls(distributed.get_rank(), distributed.get_world_size())
 
     def share(self, n: int) -> slice:
@@ -73,21 +77,30 @@ class Processes:
     @contextmanager
     def first_goes_ahead(self) -> Iterator[None]:
         """The others do the same when the first has done it, and find it done."""
-        if not self.is_first:
+        for _ in range(self.rank):  # one after the other: what they do may be locked meanwhile
             self.wait()
         yield
-        if self.is_first:
+        for _ in range(self.rank, self.count):
             self.wait()
+
+    def equalise(self, network: nn.Module) -> None:
+        """Give all the first one's weights, where each has computed them: their last digits may differ."""
+        if not self.alone:
+            for tensor in network.state_dict().values():
+                distributed.broadcast(tensor, 0)
 
     def add_gradients(self, parameters: list[nn.Parameter]) -> None:
         """Replace each gradient by the sum over all processes; of sparse ones, the rows that any has."""
+        if self.alone:
+            return
         dense = [p.grad for p in parameters if p.grad is not None and not p.grad.is_sparse]
-        if dense and not self.alone:
-            flat = self.sum(torch.cat([gradient.reshape(-1) for gradient in dense]))
-            for gradient, part in zip(dense, flat.split([gradient.numel() for gradient in dense])):
+        for kind in dict.fromkeys((gradient.device, gradient.dtype) for gradient in dense):  # a set has no order
+            mine = [gradient for gradient in dense if (gradient.device, gradient.dtype) == kind]
+            flat = self.sum(torch.cat([gradient.reshape(-1) for gradient in mine]))
+            for gradient, part in zip(mine, flat.split([gradient.numel() for gradient in mine])):
                 gradient.copy_(part.view_as(gradient))
         for p in parameters:
-            if p.grad is not None and p.grad.is_sparse and not self.alone:
+            if p.grad is not None and p.grad.is_sparse:
                 rows, values = self._gather(p.grad._indices()[0]), self._gather(p.grad._values())
                 p.grad = torch.sparse_coo_tensor(rows[None], values, p.grad.shape).coalesce()
 

@@ -36,6 +36,7 @@ class PlainSteps:
         self._network, self._task, self._examples, self._config, self._team = network, task, examples, config, team
         self._source = TrainingRows(network, examples, config, budget, note)
         self._optimiser = make_optimiser(network, config)
+        self._optimiser.shared = not team.alone
         self.n_batches = self._source.n_batches
 
     def epoch(self, epoch: int, skip: int) -> Iterator[tuple[float, float]]:
@@ -126,4 +127,5 @@ def set_seed(network: SketchNetwork, seed: int, step: int) -> None:
     word = int(random.words(seed, random.STREAM_STEP, step, 0).view(np.uint64)[0, 0] >> np.uint64(1))
     torch.default_generator.manual_seed(word)  # torch.manual_seed takes milliseconds where there is no CUDA
     if network.device.type == "cuda":
-        torch.cuda.manual_seed(word)
+        with torch.cuda.device(network.device):
+            torch.cuda.manual_seed(word)

@@ -15,10 +15,11 @@ from sketchnet.nn.norm import BatchNorm
 from sketchnet.nn.share import Share
 from sketchnet.training.processes import Processes
 
+RATES = "--set sparse_rate=0.01 --set wide_rate=0.01"
 SETTINGS = {  # the last batch of 451 rows has a single one, so that a process has none of it
-    "learnt": "--components 32 --hidden 16,8 --epochs 3 --batch-size 50 --set dropout=0.5 --set hidden_norm=true",
-    "li, sgd": "--scheme li --components 32 --hidden 16 --epochs 2 --batch-size 50 --set optimiser=sgd --set rate=0.01",
-    "fixed": "--fixed --components 32 --hidden 16 --epochs 3 --batch-size 50",
+    "learnt": f"--components 32 --hidden 16,8 --epochs 3 --set dropout=0.5 {RATES}",
+    "li, sgd": "--scheme li --components 32 --hidden 16 --epochs 2 --set optimiser=sgd --set rate=0.05",
+    "codes": "--task autoencoder --scheme srht --components 32 --hidden 16 --codes 4 --epochs 3 --binary-codes",
 }
 
 
@@ -30,22 +31,24 @@ def run(command, env=None):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_torchrun_trains_the_same_network(name, tmp_path):
-    """To rounding: sums over shares are made in another order. Rates that move weights far would make it grow."""
+    """To rounding: sums over shares are made in another order. Adam makes as much of a gradient that is nothing but
+    rounding, such as that of a bias before batch norm, as of any other.
+    """
     data = Synthetic(n=501, d=2000, density=1e-2).rows(slice(0, 501))
     write_svmlight(tmp_path / "rows.svm", data)
-    given = ["train", str(tmp_path / "rows.svm"), *SETTINGS[name].split(), "--set", "sparse_rate=0.01"]
-    given += ["--set", "wide_rate=0.01", "--device", "cpu", "--columns", "2000"]
+    given = ["train", str(tmp_path / "rows.svm"), *SETTINGS[name].split(), "--batch-size", "50"]
+    given += ["--device", "cpu", "--columns", "2000"]
     threads = {"OMP_NUM_THREADS": "1", "SKETCHNET_THREADS": "1"}
     alone, together = tmp_path / "alone", tmp_path / "together"
     run([sys.executable, "-m", "sketchnet", *given, "--out", str(alone)], threads)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
     said = run([*torchrun, "sketchnet", *given, "--out", str(together)], threads)
-    assert said.count("epoch 1:") == 1  # the first process alone speaks
+    assert said.count("\nepoch 1:") == 1  # the first process alone speaks
     assert sorted(path.name for path in together.iterdir()) == sorted(path.name for path in alone.iterdir())
     one, two = (load_file(folder / "weights.safetensors") for folder in (alone, together))
     assert one.keys() == two.keys()
     for key, tensor in one.items():
-        np.testing.assert_allclose(two[key], tensor, rtol=2e-3, atol=2e-4, err_msg=key)
+        np.testing.assert_allclose(two[key], tensor, rtol=2e-3, atol=2e-5 if "sgd" in name else 2e-4, err_msg=key)
 
 
 def test_shares_are_the_whole():
