@@ -24,7 +24,7 @@ from tests.nn.conftest import one_thread
 __all__ = ["one_thread"]
 
 N, KINDS, OWN, COMMON, LENGTH = 150, 3, 8, 16, 24
-AUTO = "--task autoencoder --hidden 16 --codes 4 --batch-size 32".split()
+AUTO = "--task autoencoder --hidden 16 --codes 4 --batch-size 32 --set feature_dropout=0".split()
 TINY = [*AUTO, *"--epochs 30 --set rate=0.01 --set pretrain=20".split()]
 PLAIN = [*AUTO, *"--no-pretrain --epochs 15 --set rate=0.01".split()]
 QUICK = [*AUTO, *"--epochs 4 --set pretrain=3".split()]
