@@ -141,18 +141,26 @@ def test_noise_only_in_training_and_only_for_binary_codes():
     rows = torch.from_numpy(documents())
     for binary, noise, differ in ((True, 4.0, True), (True, 0.0, False), (False, 4.0, False)):
         network = autoencoder(binary_codes=binary, noise=noise)
-        plain = network.encode(rows)
-        assert torch.equal(plain, network.encode(rows))
+        plain = network.losses(rows)
+        assert torch.equal(plain, network.losses(rows))
         network.train()
         torch.manual_seed(0)
-        assert torch.equal(plain, network.encode(rows)) != differ
-    network = autoencoder(binary_codes=True, noise=4.0)
+        assert torch.equal(plain, network.losses(rows)) != differ
+        assert torch.equal(network.encode(rows), network.eval().encode(rows))
+
+
+def test_what_is_drawn_is_drawn_for_the_whole_batch():
+    """Shares of a batch lose together what the batch loses; the noise of bits is added to their inputs."""
+    rows = torch.from_numpy(documents())
+    network = autoencoder(binary_codes=True, noise=4.0, feature_dropout=0.5).train()
+    found = []
+    for mine in (slice(None), slice(0, 3), slice(3, len(rows))):
+        torch.manual_seed(0)
+        found.append(network.losses(rows, mine))
+    torch.testing.assert_close(torch.cat(found[1:]), found[0])
+    noise = torch.randn(len(rows), network.config.n_codes, dtype=rows.dtype)
     inputs = torch.special.logit(network.encode(rows))
-    network.train()
-    torch.manual_seed(0)
-    noisy = torch.special.logit(network.encode(rows))
-    torch.manual_seed(0)
-    np.testing.assert_allclose((noisy - inputs).detach().numpy(), 4 * torch.randn_like(inputs).numpy(), atol=1e-8)
+    torch.testing.assert_close(torch.special.logit(network.encode(rows, noise)), inputs + noise)
 
 
 def test_the_start_is_a_function_of_the_seed():

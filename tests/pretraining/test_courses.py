@@ -24,6 +24,7 @@ from sketchnet.training import Model, Task, TrainingConfig, checkpoint
 from sketchnet.training.defaults import choose_device, make_configs
 from sketchnet.training.examples import Examples
 from sketchnet.training.loop import train
+from sketchnet.training.processes import Processes
 from tests.training.toy import D, assert_same_network, examples, make_model, without_seconds
 
 PRETRAIN = {"pretrain": 2, "seed": 3}
@@ -185,7 +186,7 @@ def test_rows_are_kept_within_the_budget_only():
     model = unsupervised(epochs=1, pretrain=0)()
     for budget, kept in ((4 * 400 * 40, True), (4 * 400 * 40 - 1, False)):
         given = Examples(sparse_rows(documents(400)), np.zeros(400))
-        steps = AutoencoderSteps(model, given, budget, None)
+        steps = AutoencoderSteps(model, given, budget, Processes())
         assert (steps._kept is not None) == kept
         for skip in (0, 5):
             found = list(steps.batches(2, skip))
