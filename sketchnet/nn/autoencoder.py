@@ -28,6 +28,7 @@ class AutoencoderConfig:
     """All that determines an autoencoder before training.
 
     visible: "counts" of words, whose distribution is given back, or "real" numbers, standardised column by column.
+    Counts are encoded as if all documents had the same number of words.
     scheme, n_components, options: a fixed projection of real rows in front; None for none. hidden: widths of the layers
     between the rows and the `n_codes` units in the middle; the way back mirrors them. units: of the hidden layers,
     logistic ("binary") or "relu". binary_codes: logistic units in the middle too, whose inputs get Gaussian noise with
@@ -104,6 +105,8 @@ class Autoencoder(nn.Module):
         if config.visible == "real":
             self.register_buffer("shift", torch.zeros(config.n_visible))
             self.register_buffer("scale", torch.ones(config.n_visible))
+        else:
+            self.register_buffer("length", torch.ones(()))
         widths = [config.n_visible, *config.hidden, config.n_codes]
         with torch.random.fork_rng(devices=[]):  # the same start for the same seed, whatever was drawn before
             torch.manual_seed(config.seed)
@@ -149,7 +152,12 @@ class Autoencoder(nn.Module):
         return rows
 
     def set_moments(self, moments: Moments) -> None:
-        """Standardise by these moments of the training rows. Columns that never vary become zero."""
+        """Standardise by these moments of the training rows; columns that never vary become zero. Documents are brought
+        to the mean number of words.
+        """
+        if self.config.visible == "counts":
+            self.length.fill_(max(1.0, float(moments.mean.sum())))
+            return
         by = np.where(moments.deviation > 1e-12 * np.maximum(moments.max_abs, 1e-300), moments.deviation, np.inf)
         self.shift.copy_(torch.from_numpy(moments.mean))
         self.scale.copy_(torch.from_numpy(1 / by))
@@ -160,6 +168,8 @@ class Autoencoder(nn.Module):
         return self.encode(self.visible(batch))
 
     def encode(self, rows: torch.Tensor, noise: torch.Tensor | None = None) -> torch.Tensor:
+        if self.config.visible == "counts":
+            rows = rows * (self.length / rows.sum(dim=1, keepdim=True).clamp(min=1))
         for layer in self.encoder[:-1]:
             rows = self._unit(layer(rows))
         codes = self.encoder[-1](rows)

@@ -66,12 +66,11 @@ class Unsupervised:
 
     def start(self, model: Model, examples: Examples, valid: Examples | None, run, attempt):
         network = model.network
-        if network.config.visible == "real":
-            with timed("moments", run.aside):
-                moments = Moments(network.config.n_visible)
-                for batch in iterate_batches(examples.data, network.at_once, shuffle=False):
-                    moments.update(network.raw(batch).float().cpu().numpy())
-                network.set_moments(moments)
+        with timed("moments", run.aside):
+            moments = Moments(network.config.n_visible)
+            for batch in iterate_batches(examples.data, network.at_once, shuffle=False):
+                moments.update(network.raw(batch).float().cpu().numpy())
+            network.set_moments(moments)
         if model.training.pretrain and not run.resuming:
             pretrain_autoencoder(model, examples, valid, run)
             run.team.equalise(network)
