@@ -15,6 +15,7 @@ from sketchnet.nn import Autoencoder, AutoencoderConfig
 from sketchnet.normalisation import Moments
 from sketchnet.pretraining.course import pretrain_autoencoder
 from sketchnet.training.config import TrainingConfig
+from sketchnet.training.defaults import machine_epochs
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 from sketchnet.training.optimisers import make_optimiser
@@ -26,7 +27,6 @@ _LOOKED_AT = 4096  # rows that tell counts from real numbers
 _EPOCHS, _STEPS, _FEWEST = 50, 20_000, 5  # of finetuning: about so many steps, within so many epochs
 _DROPPED = 0.8  # of a row's numbers: of documents a fifth of the words is enough to tell what they are about
 _RATE = 3e-3  # with so much left out, gradients are noisy but hardly overfit
-_PRETRAIN, _PRETRAIN_ROWS = 20, 1_000_000
 
 
 def build_autoencoder(data, settings: dict, seed: int) -> Model:
@@ -45,7 +45,7 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
     training.setdefault("rate", _RATE)
     n = max(1, data.n_rows)
     if training.setdefault("pretrain", True) is True:
-        training["pretrain"] = max(2, min(_PRETRAIN, _PRETRAIN_ROWS // n))
+        training["pretrain"] = machine_epochs(n)
     batch_size = check_integer("batch_size", training.setdefault("batch_size", 100), 1, 2**31)
     epochs = training.setdefault("epochs", max(_FEWEST, min(_EPOCHS, _STEPS * batch_size // n)))
     training.setdefault("patience", max(5, check_integer("epochs", epochs, 1, 2**31) // 3))

@@ -70,11 +70,15 @@ class RBMTrainingConfig:
         return {**dataclasses.asdict(self), "momentum": list(self.momentum)}
 
 
-def default_rate(visible: str, hidden: str) -> float:
-    """Units whose states have no upper bound need smaller rates: their gradients grow with the states."""
+def default_rate(visible: str, hidden: str, n_visible: int) -> float:
+    """Units whose states have no upper bound need smaller rates: their gradients grow with the states, and where both
+    sides have none, with the number of columns too.
+    """
     if visible == "binary":
         return 0.1 if hidden == "binary" else 0.01
-    return 0.01 if visible == "poisson" and hidden == "binary" else 0.001
+    if hidden == "binary":
+        return 0.01 if visible == "poisson" else 0.001
+    return min(0.001, 0.5 / n_visible)
 
 
 def train_rbm(
@@ -157,7 +161,7 @@ class _Learner:
         self._generator = torch.Generator(rbm.device)
         self._seeds, self._at = None, (-1, -1)
         self._layer = layer
-        kinds = (rbm.config.visible, rbm.config.hidden)
+        kinds = rbm.config.visible, rbm.config.hidden, rbm.config.n_visible
         self.rate = default_rate(*kinds) if config.rate is None else config.rate
         self._sample = config.reconstruct == "sample" or (
             config.reconstruct == "auto" and rbm.config.visible in ("binary", "poisson")

@@ -19,7 +19,7 @@ from sketchnet.training.task import Task
 
 _WORTHWHILE = 20_000  # rows from which on a GPU is taken unasked: compiling its kernels takes seconds
 _MANY, _RARE = 50, 0.01  # non-zeros of a row, and their share of all columns
-_MACHINE_EPOCHS, _MACHINE_ROWS = 20, 1_000_000  # of pretraining; of many rows fewer epochs do
+_MACHINE_EPOCHS, _MACHINE_ROWS, _MACHINE_STEPS = 20, 1_000_000, 1000  # of pretraining, in batches of 100 rows
 _STEPS = 2000  # about as many as text and clicks take before they overfit, in batches of 16 to 256 rows
 
 
@@ -51,10 +51,16 @@ def make_configs(
     network.setdefault("feature_dropout", (0.5 if many else 0.3) if learn or network.get("wide", True) else 0.0)
     network.setdefault("dropout", 0.5)
     if training.get("pretrain") is True:
-        training["pretrain"] = max(2, min(_MACHINE_EPOCHS, _MACHINE_ROWS // max(1, n_rows)))
+        training["pretrain"] = machine_epochs(n_rows)
     network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw")
     config = NetworkConfig(n_columns=n_columns, n_outputs=task.n_outputs, seed=seed, **network)
     return config, TrainingConfig(seed=seed, **training)
+
+
+def machine_epochs(n_rows: int) -> int:
+    """Of each layer's pretraining: fewer of many rows, and of few rows enough for the units to become different."""
+    steps = max(1, -(-n_rows // 100))
+    return max(2, min(_MACHINE_EPOCHS, _MACHINE_ROWS // max(1, n_rows)), -(-_MACHINE_STEPS // steps))
 
 
 def _names(config: type) -> set[str]:

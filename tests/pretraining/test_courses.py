@@ -380,7 +380,7 @@ def test_settings_of_pretraining():
 
 
 @pytest.mark.parametrize(
-    ("rows", "given", "epochs"), [(1000, True, 20), (100_000, True, 10), (10**9, True, 2), (1000, 3, 3), (1000, 0, 0)]
+    ("rows", "given", "epochs"), [(1000, True, 100), (10_000, True, 20), (10**9, True, 2), (1000, 3, 3), (1000, 0, 0)]
 )
 def test_epochs_of_machines_for_those_who_set_none(rows, given, epochs):
     task = Task("binary", (0, 1))
@@ -409,7 +409,7 @@ def test_settings_of_autoencoders_for_those_who_set_none():
     config = build_autoencoder(counts, {"hidden": (5,), "scheme": "count_sketch"}, 0).network.config
     assert (config.visible, config.n_visible) == ("real", 2000)
     training = build_autoencoder(counts, {"epochs": "auto", "batch_size": 10}, 0).training
-    assert (training.epochs, training.patience, training.batch_size, training.pretrain) == (50, 16, 10, 20)
+    assert (training.epochs, training.patience, training.batch_size, training.pretrain) == (50, 16, 10, 500)
     assert not training.blend
     assert build_autoencoder(_Many(counts, 10**6), {}, 0).training.epochs == 5
     for settings, message in (
