@@ -19,7 +19,7 @@ from sketchnet.training.task import Task
 
 _WORTHWHILE = 20_000  # rows from which on a GPU is taken unasked: compiling its kernels takes seconds
 _MANY, _RARE = 50, 0.01  # non-zeros of a row, and their share of all columns
-_MACHINE_EPOCHS, _MACHINE_ROWS, _MACHINE_STEPS = 20, 1_000_000, 1000  # of pretraining, in batches of 100 rows
+_MACHINE_EPOCHS, _MACHINE_ROWS, _MACHINE_STEPS = 40, 1_000_000, 1000  # of pretraining, in batches of 100 rows
 _STEPS = 2000  # about as many as text and clicks take before they overfit, in batches of 16 to 256 rows
 
 

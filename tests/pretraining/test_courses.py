@@ -380,7 +380,7 @@ def test_settings_of_pretraining():
 
 
 @pytest.mark.parametrize(
-    ("rows", "given", "epochs"), [(1000, True, 100), (10_000, True, 20), (10**9, True, 2), (1000, 3, 3), (1000, 0, 0)]
+    ("rows", "given", "epochs"), [(1000, True, 100), (10_000, True, 40), (10**9, True, 2), (1000, 3, 3), (1000, 0, 0)]
 )
 def test_epochs_of_machines_for_those_who_set_none(rows, given, epochs):
     task = Task("binary", (0, 1))
