@@ -18,6 +18,7 @@ import numpy as np
 
 from sketchnet.data.compression import Block, line_blocks
 from sketchnet.data.csr import CsrBatch
+from sketchnet.data.svmlight_rows import TOO_LARGE, Rows
 from sketchnet.errors import InputError
 from sketchnet.kernels.cpu import svmlight as kernels
 from sketchnet.kernels.cpu.numbers import PADDING
@@ -27,8 +28,6 @@ _CHUNK = 16 << 20
 _MAX_ID = 2**63 - 1
 _FOREVER = 2**62
 _NONE = np.empty(0, np.int64)
-# Doubles from here on become infinite: for float32 that is halfway to the number that would follow the largest.
-_TOO_LARGE = {np.dtype(np.float64): np.inf, np.dtype(np.float32): float.fromhex("0x1.ffffffp127")}
 _SUMS = [kernels.ROWS, kernels.ENTRIES, kernels.LABELS, kernels.WITH_GROUP, kernels.SKIPPED]
 _ENDS = [kernels.ERROR, kernels.ERROR_AT, kernels.END]
 
@@ -52,7 +51,7 @@ def read_svmlight(
     paths = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not paths:
         raise InputError("no file was given to read")
-    rows, parser = _Rows(dtype), _Parser(n_columns, base, labels, on_error)
+    rows, parser = Rows(dtype), _Parser(n_columns, base, labels, on_error)
     for path in paths:
         parser.path, parser.line = path, 1
         for block in line_blocks(path, _CHUNK, padding=PADDING):
@@ -96,7 +95,7 @@ class SvmlightReader:
         self.offset, self.line = start
         self.skipped = self.n_rows = self.bytes_read = 0
         self._asked, self._n_columns = (n_columns, base, labels, on_error), n_columns
-        self._dtype = _Rows(dtype).values.dtype
+        self._dtype = Rows(dtype).values.dtype
         self._new_parser()  # checks the rest
 
     def __iter__(self) -> Iterator[CsrBatch]:
@@ -109,7 +108,7 @@ class SvmlightReader:
             parser.line, parser.skipped, parser.decided = self.line, self.skipped, True
         for block in line_blocks(self.path, self.chunk_bytes, self.offset, PADDING):
             if parser.decided:
-                rows = _Rows(self._dtype)
+                rows = Rows(self._dtype)
                 parser.parse(block, rows)
             else:
                 rows = self._decide(parser, block)
@@ -126,9 +125,9 @@ class SvmlightReader:
         parser.path, parser.line = self.path, self.line if self.offset == 0 else 1
         return parser
 
-    def _decide(self, parser: _Parser, block: Block) -> _Rows:
+    def _decide(self, parser: _Parser, block: Block) -> Rows:
         while True:
-            line, skipped, rows = parser.line, parser.skipped, _Rows(self._dtype)
+            line, skipped, rows = parser.line, parser.skipped, Rows(self._dtype)
             parser.parse(block, rows)
             if parser.settle(rows):
                 return rows
@@ -150,7 +149,7 @@ class _Parser:
         self.zero_seen = self.several_seen = self.wide = False
         self.groups = kernels.GROUPS_FREE
 
-    def settle(self, rows: _Rows) -> bool:
+    def settle(self, rows: Rows) -> bool:
         """Decide what was "auto" by the rows so far. False if the rows must be read again with base 0."""
         if self.base == "auto":
             if self.zero_seen:
@@ -163,7 +162,7 @@ class _Parser:
         self.decided = True
         return True
 
-    def parse(self, block: Block, rows: _Rows, further: float | None = 0.0) -> None:
+    def parse(self, block: Block, rows: Rows, further: float | None = 0.0) -> None:
         """Append the block's rows. About so many blocks follow `further` into the same rows, None if unknown."""
         text = block.buffer[: block.size]
         if self.wide:
@@ -254,7 +253,7 @@ def _convert(buffer: np.ndarray, hard: np.ndarray, out) -> np.ndarray:
     too_large = []
     for is_label, index, start, end in hard.tolist():
         array, value = (out[3] if is_label else out[2]), float(buffer[start:end].tobytes())
-        if abs(value) < _TOO_LARGE[array.dtype]:
+        if abs(value) < TOO_LARGE[array.dtype]:
             array[index] = value
         else:
             too_large.append(start)
@@ -287,81 +286,3 @@ def _describe(buffer: np.ndarray, at: int, error: int, parser: _Parser) -> tuple
         kernels.NO_GROUP: "the line has no query id, but the first row has one",
         kernels.NEW_GROUP: "the line has a query id, but the first row has none",
     }[error]
-
-
-class _Rows:
-    """Arrays of rows that grow at the end."""
-
-    def __init__(self, dtype):
-        self.values = np.empty(0, dtype)
-        if self.values.dtype not in _TOO_LARGE:
-            raise InputError(f"dtype is {np.dtype(dtype)}; allowed are float32 and float64")
-        self.indptr, self.label_indptr = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        # Most ids fit 32 bits, which saves a third of the memory; see `widen`.
-        self.indices, self.groups, self.labels = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
-        self.end, self.max_id = np.zeros(3, np.int64), -1
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.end[0])
-
-    def reserve(self, bounds: np.ndarray, further: float | None) -> tuple:
-        """Make room for so many rows, entries and labels; returns the arrays as the kernel takes them."""
-        n_rows, n_entries, n_labels = (int(x) for x in self.end)
-        rows, entries, labels = (int(x) for x in bounds)
-        for name, used, new in (
-            ("indptr", n_rows + 1, rows),
-            ("label_indptr", n_rows + 1, rows),
-            ("groups", n_rows, rows),
-            ("indices", n_entries, entries),
-            ("values", n_entries, entries),
-            ("labels", n_labels, labels),
-        ):
-            array = getattr(self, name)
-            if used + new > len(array):  # memory that is reserved but never touched costs nothing
-                ahead = used if further is None else max(1.03 * new * min(further, 64), used / 4 if further else 0)
-                longer = np.empty(used + new + int(ahead), array.dtype)
-                longer[:used] = array[:used]
-                setattr(self, name, longer)
-        return self.indptr, self.indices, self.values, self.labels, self.label_indptr, self.groups
-
-    def close_gap(self, place: np.ndarray, counts: np.ndarray) -> None:
-        """Take what a piece put at `place` into the rows, moving it down where earlier pieces left room."""
-        (row, entry, label), (rows, entries, labels), (r, e, k) = place.tolist(), counts.tolist(), self.end.tolist()
-        for array, source, target, n in (
-            (self.indptr, row + 1, r + 1, rows),
-            (self.label_indptr, row + 1, r + 1, rows),
-            (self.groups, row, r, rows),
-            (self.indices, entry, e, entries),
-            (self.values, entry, e, entries),
-            (self.labels, label, k, labels),
-        ):
-            if source != target:
-                array[target : target + n] = array[source : source + n]
-        if entry != e:
-            self.indptr[r + 1 : r + 1 + rows] -= entry - e
-        if label != k:
-            self.label_indptr[r + 1 : r + 1 + rows] -= label - k
-        self.end += counts
-
-    def widen(self) -> None:
-        """Make room for ids of 64 bits."""
-        self.indices = self.indices.astype(np.int64, copy=False)
-
-    def shift(self) -> None:
-        """Take ids for zero-based that were taken for one-based."""
-        ids = self.indices[: int(self.end[1])]
-        over_range(lambda a, b: np.add(ids[a:b], 1, out=ids[a:b]), len(ids), len(ids))
-        self.max_id += 1 if len(ids) else 0
-
-    def batch(self, n_columns: int, parser: _Parser) -> CsrBatch:
-        n_rows, n_entries, n_labels = (int(x) for x in self.end)
-        return CsrBatch(
-            self.indptr[: n_rows + 1],
-            self.indices[:n_entries],
-            self.values[:n_entries],
-            n_columns,
-            self.labels[:n_labels],
-            self.label_indptr[: n_rows + 1] if parser.labels == "multi" else None,
-            self.groups[:n_rows] if parser.groups == kernels.GROUPS_ALL else None,
-        )

@@ -1,10 +1,5 @@
-"""Courses of training that begin with machines: what they leave in the layers, and wherever they were cut off.
+"""Courses of training that begin with machines: what they leave in the layers, and what cannot be."""
 
-Runs have 400 rows: 4 steps an epoch for a machine, 8 for the network; 2 epochs for each machine, 3 for the network.
-"""
-
-import os
-import signal
 from dataclasses import replace
 
 import numpy as np
@@ -14,61 +9,27 @@ from torch import nn
 
 from sketchnet.data import CsrBatch
 from sketchnet.data.csr import sparse_rows
-from sketchnet.errors import InputError, Interrupted, TrainingError
+from sketchnet.errors import InputError, TrainingError
 from sketchnet.nn import Autoencoder, AutoencoderConfig, NetworkConfig, SketchNetwork
 from sketchnet.pretraining import RBM, LayerSpec, RBMTrainingConfig, pretrain_stack
-from sketchnet.pretraining.autoencoder import AutoencoderSteps, Unsupervised, build_autoencoder
-from sketchnet.pretraining.course import Pretrained, machine_config, settle_norms, unfold
+from sketchnet.pretraining.autoencoder import AutoencoderSteps, Unsupervised
+from sketchnet.pretraining.course import Pretrained, settle_norms, unfold
 from sketchnet.pretraining.rows import DenseRows, SparseRows, make_rows
 from sketchnet.training import Model, Task, TrainingConfig, checkpoint
-from sketchnet.training.defaults import choose_device, make_configs
 from sketchnet.training.examples import Examples
 from sketchnet.training.loop import train
 from sketchnet.training.processes import Processes
-from tests.training.toy import D, assert_same_network, examples, make_model, without_seconds
-
-PRETRAIN = {"pretrain": 2, "seed": 3}
-FIXED = {"learn": False, "wide": False, "normalise": "standard", "n_components": 16, "hidden": (12, 8), "dropout": 0.2}
-LEARNT = {"n_components": 16, "hidden": (12, 8), "feature_dropout": 0.2, "eta": 0.7}
-CHOSEN = {"sparse_rate": None, "wide_rate": None, "blend": True}  # rates that are tried, between machines and epochs
-
-
-def classifier(network=FIXED, seed=3, kind="binary", **training):
-    def run(**options):
-        given, task = examples(kind, 400)
-        valid = examples(kind, 100, seed=1, task=task)[0]
-        model = make_model(task, {**PRETRAIN, **training, "seed": seed}, **network)
-        train(model, given, valid, course=Pretrained(), **options)
-        return model
-
-    return run
-
-
-def documents(n, seed=0, d=40):
-    return np.random.default_rng(seed).poisson(0.15, (n, d)).astype(np.float32)
-
-
-def unsupervised(seed=3, network=(), **training):
-    def run(**options):
-        config = AutoencoderConfig(40, **{"hidden": (12, 8), "n_codes": 3, "seed": seed, **dict(network)})
-        how = {"batch_size": 50, "epochs": 3, "blend": False, **PRETRAIN, "seed": seed, **training}
-        model = Model(Autoencoder(config), Task("autoencoder"), TrainingConfig(**how))
-        given, valid = (Examples(sparse_rows(documents(n, n)), np.zeros(n)) for n in (400, 100))
-        train(model, given, valid, course=Unsupervised(), **options)
-        return model
-
-    return run
-
-
-REAL = {"visible": "real", "scheme": "count_sketch", "n_components": 10, "units": "relu", "binary_codes": True}
-COURSES = {
-    "fixed": classifier(),
-    "learnt": classifier(LEARNT, **CHOSEN),
-    "counts": unsupervised(),
-    "real": unsupervised(network=REAL),
-}
-MACHINES = {"fixed": 2, "learnt": 2, "counts": 3, "real": 3}
-
+from tests.pretraining.courses import (
+    COURSES,
+    FIXED,
+    PRETRAIN,
+    REAL,
+    assert_same_run,
+    classifier,
+    documents,
+    unsupervised,
+)
+from tests.training.toy import D, examples, make_model
 
 # -- what machines leave in the layers
 
@@ -196,92 +157,6 @@ def test_rows_are_kept_within_the_budget_only():
         assert sorted(np.concatenate([rows for rows, _ in steps.batches(0, 0)]).tolist()) == list(range(400))
 
 
-# -- runs that are cut off
-
-
-class Crash(Exception):
-    pass
-
-
-class Cut:
-    """At event number `at` (steps and records), a signal, or a crash."""
-
-    def __init__(self, at, crash=False):
-        self.at, self.crash, self.seen = at, crash, 0
-
-    def tick(self, *_):
-        self.seen += 1
-        if self.seen == self.at:
-            if self.crash:
-                raise Crash
-            os.kill(os.getpid(), signal.SIGTERM)
-
-
-def assert_same_run(folder, model, whole):
-    assert_same_network(model, whole)
-    assert without_seconds(model.history) == without_seconds(whole.history)
-    assert without_seconds(checkpoint.read_history(folder)) == without_seconds(whole.history)
-    names = sorted(path.name for path in folder.iterdir())
-    assert names == [checkpoint.CONFIG, checkpoint.HISTORY, checkpoint.WEIGHTS]
-
-
-@pytest.fixture(scope="module")
-def wholes():
-    """Uninterrupted runs, and how many events they have."""
-    found = {}
-    for name, course in COURSES.items():
-        count = Cut(0)
-        found[name] = course(tick=count.tick, report=count.tick), count.seen
-    return found
-
-
-@pytest.mark.parametrize("course", COURSES)
-def test_cut_off_anywhere_and_continued_equals_uninterrupted(course, wholes, tmp_path):
-    """In the first machine, at the end of its first epoch, in the last machine, at its end (where the next thing is a
-    trial of rates, or a step of the network), and in the network's epochs.
-    """
-    whole, events = wholes[course]
-    machines = 10 * MACHINES[course] + (course == "real")  # steps and records of 2 epochs each; moments come first
-    places = [2, 5, machines - 3, machines - 1, machines, machines + 1, machines + 4, events - 15, events - 3]
-    for place, crash in [*((place, place % 2 == 0) for place in places), (machines, machines % 2 == 1)]:
-        folder, cut = tmp_path / f"{place}{'crash' if crash else 'signal'}", Cut(place, crash)
-        with pytest.raises(Crash if crash else Interrupted):
-            COURSES[course](folder=folder, tick=cut.tick, report=cut.tick)
-        if place == machines and crash:
-            assert not (folder / checkpoint.CHECKPOINT).exists()
-            assert (folder / checkpoint.PRETRAINING).exists()
-        again = Cut(0)
-        assert_same_run(folder, COURSES[course](folder=folder, tick=again.tick), whole)
-        if place > machines + 10:
-            assert again.seen < 24  # nothing was pretrained again, and not all epochs were
-
-
-@pytest.mark.parametrize("course", ["fixed", "counts"])
-def test_cut_off_again_and_again(course, wholes, tmp_path):
-    folder, steps = tmp_path / "model", MACHINES[course] * 8 + 24
-    for _ in range(steps // 6):
-        with pytest.raises(Interrupted):
-            COURSES[course](folder=folder, tick=Cut(6).tick)
-    rest = Cut(0)
-    assert_same_run(folder, COURSES[course](folder=folder, tick=rest.tick), wholes[course][0])
-    assert rest.seen == steps % 6
-
-
-@pytest.mark.parametrize("course", ["fixed", "counts"])
-def test_finished_runs_are_loaded_and_others_overwritten(course, wholes, tmp_path):
-    folder, count = tmp_path / "model", Cut(0)
-    COURSES[course](folder=folder)
-    assert_same_run(folder, COURSES[course](folder=folder, tick=count.tick), wholes[course][0])
-    assert count.seen == 0
-    make = {"fixed": classifier, "counts": unsupervised}[course]
-    with pytest.raises(InputError, match="has another model, with another (network|training)"):
-        make(seed=4)(folder=folder)
-    with pytest.raises(Interrupted):  # machines of this one are left behind
-        make(seed=5)(folder=folder, overwrite=True, tick=Cut(9).tick)
-    assert (folder / checkpoint.PRETRAINING).exists()
-    assert_same_run(folder, make(seed=4)(folder=folder, overwrite=True), make(seed=4)())
-
-
 # -- batch norm
 
 
@@ -364,67 +239,3 @@ def _fit_rows(value):
     config = AutoencoderConfig(40, hidden=(5,), n_codes=2)
     model = Model(Autoencoder(config), Task("autoencoder"), TrainingConfig(epochs=1, pretrain=1, blend=False))
     train(model, Examples(sparse_rows(rows), np.zeros(100)), None, course=Unsupervised())
-
-
-# -- settings
-
-
-def test_settings_of_pretraining():
-    assert TrainingConfig().pretrain == TrainingConfig(pretrain=False).pretrain == 0
-    assert TrainingConfig(pretrain=7, pretrain_rate=1).to_dict()["pretrain_rate"] == 1.0
-    assert machine_config(TrainingConfig(pretrain=7, seed=2)) == RBMTrainingConfig(epochs=7, seed=2)
-    assert machine_config(TrainingConfig(pretrain=7, pretrain_rate=0.3)).rate == 0.3
-    for name, value in (("pretrain", -1), ("pretrain", True), ("pretrain", 0.5), ("pretrain_rate", -1.0)):
-        with pytest.raises(InputError, match=f"{name}={value} is not possible"):
-            TrainingConfig(**{name: value})
-
-
-@pytest.mark.parametrize(
-    ("rows", "given", "epochs"), [(1000, True, 100), (10_000, True, 40), (10**9, True, 2), (1000, 3, 3), (1000, 0, 0)]
-)
-def test_epochs_of_machines_for_those_who_set_none(rows, given, epochs):
-    task = Task("binary", (0, 1))
-    network, training = make_configs(task, rows, 1000, 10 * rows, {"pretrain": given}, 0)
-    assert training.pretrain == epochs
-    assert network.hidden_norm
-    data = replace(sparse_rows(documents(10)), indptr=np.zeros(2, np.int64))
-    model = build_autoencoder(_Many(data, rows), {"pretrain": given}, 0)
-    assert model.training.pretrain == epochs
-
-
-class _Many:
-    """Rows of which there are said to be more."""
-
-    def __init__(self, data, n_rows):
-        self.n_rows, self.n_columns, self.rows = n_rows, data.n_columns, lambda span: data
-
-
-def test_settings_of_autoencoders_for_those_who_set_none():
-    counts, fractions = sparse_rows(documents(200)), sparse_rows(documents(200) / 2)
-    config = build_autoencoder(counts, {"hidden": (5,), "units": "auto"}, 7).network.config
-    assert (config.visible, config.units, config.seed, config.n_columns) == ("counts", "binary", 7, 40)
-    config = build_autoencoder(fractions, {"hidden": (5,)}, 0).network.config
-    assert (config.visible, config.units) == ("real", "relu")
-    assert build_autoencoder(sparse_rows(-documents(200)), {"hidden": (5,)}, 0).network.config.visible == "real"
-    config = build_autoencoder(counts, {"hidden": (5,), "scheme": "count_sketch"}, 0).network.config
-    assert (config.visible, config.n_visible) == ("real", 2000)
-    training = build_autoencoder(counts, {"epochs": "auto", "batch_size": 10}, 0).training
-    assert (training.epochs, training.patience, training.batch_size, training.pretrain) == (50, 16, 10, 500)
-    assert not training.blend
-    assert build_autoencoder(_Many(counts, 10**6), {}, 0).training.epochs == 5
-    for settings, message in (
-        ({"batch_size": "x"}, "batch_size='x' is not possible"),
-        ({"epochs": 2.5}, "epochs=2.5 is not possible"),
-        ({"dropout": 0.5}, "an autoencoder has no setting dropout"),
-    ):
-        with pytest.raises(InputError, match=message):
-            build_autoencoder(counts, settings, 0)
-
-
-def test_autoencoders_take_a_card_for_fewer_rows(monkeypatch):
-    model = build_autoencoder(sparse_rows(documents(10)), {"hidden": (5,)}, 0)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert choose_device("auto", model, 1999).type == "cpu"
-    assert choose_device("auto", model, 2000).type == "cuda"
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert choose_device("auto", model, 10**6).type == "cpu"
