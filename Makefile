@@ -8,7 +8,7 @@ demo: .venv/ready
 	$(BIN)/python examples/demo.py demo-output
 
 test: .venv/ready
-	$(BIN)/python -m pytest -m "not soak"
+	$(BIN)/python -m pytest -n auto -m "not soak"
 
 soak: .venv/ready
 	$(BIN)/python -m pytest -m soak
@@ -26,7 +26,7 @@ lint: .venv/ready
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sketchnet needs Python 3.11 or later; name one: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint,bench]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
 	touch $@
 
 clean:

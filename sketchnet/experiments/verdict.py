@@ -1,0 +1,27 @@
+"""What a measurement says of a published value, and of a claim."""
+
+from __future__ import annotations
+
+from sketchnet.experiments.experiment import Claim, Entry, Experiment, Values
+
+CONFIRMED, DENIED, OPEN = "confirmed", "denied", "not measured"
+
+
+def of_claim(claim: Claim, values: Values) -> str:
+    """confirmed, denied, or not measured, if a value that it speaks of is missing."""
+    try:
+        return CONFIRMED if claim.holds(values) else DENIED
+    except KeyError:
+        return OPEN
+
+
+def of_entry(experiment: Experiment, entry: Entry, values: Values) -> str:
+    """ "as good", "better" or "worse" than the published value by more than the slack; "" if they cannot be compared."""
+    measured = values.runs.get((entry.series, entry.x))
+    if not measured or entry.published is None or experiment.slack is None:
+        return ""
+    ours = sum(measured) / len(measured)
+    excess = (entry.published - ours) if experiment.larger_is_better else (ours - entry.published)
+    if abs(excess) <= experiment.slack:
+        return "as good"
+    return "worse" if excess > 0 else "better"
