@@ -18,6 +18,7 @@ from sketchnet.cli.explain import explain
 from sketchnet.cli.ingest import ingest
 from sketchnet.cli.predict import predict
 from sketchnet.cli.project import project
+from sketchnet.cli.reproduce import reproduce
 from sketchnet.cli.similar import similar
 from sketchnet.cli.synth import synth
 from sketchnet.cli.train import train
@@ -37,6 +38,7 @@ app.command()(evaluate)
 app.command()(explain)
 app.command()(predict)
 app.command()(project)
+app.command()(reproduce)
 app.command()(similar)
 app.command()(synth)
 app.command()(train)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sketchnet.experiments.experiment import Claim, Entry, Experiment, Values
+from sketchnet.experiments.results import Results
 
 CONFIRMED, DENIED, OPEN = "confirmed", "denied", "not measured"
 
@@ -25,3 +26,16 @@ def of_entry(experiment: Experiment, entry: Entry, values: Values) -> str:
     if abs(excess) <= experiment.slack:
         return "as good"
     return "worse" if excess > 0 else "better"
+
+
+def count_verdicts(experiment: Experiment, scale: str, results: Results) -> dict[str, int]:
+    """How many of the published values and of the claims got which verdict."""
+    values = results.values(experiment, scale)
+    counts = dict.fromkeys(("as good", "better", "worse", CONFIRMED, DENIED, OPEN), 0)
+    for entry in experiment.entries(scale):
+        verdict = of_entry(experiment, entry, values)
+        if verdict:
+            counts[verdict] += 1
+    for claim in experiment.claims:
+        counts[of_claim(claim, values)] += 1
+    return counts
