@@ -54,7 +54,7 @@ class Pretrained(Supervised):
         def first(batch: CsrBatch) -> torch.Tensor:
             return network.layers[0]((_projected(network, batch).to(network.device) - shift) * scale)
 
-        layers = [LayerSpec(layer, "relu") for layer in linear[:-1]]
+        layers = [LayerSpec(layer, "relu", model.training.pretrain_init) for layer in linear[:-1]]
         _, rows = _pretrain(model, layers, "gaussian", (first, config.n_components), examples, valid, run)
         if config.hidden_norm:
             settle_norms(network, rows)
@@ -109,7 +109,7 @@ def pretrain_autoencoder(model: Model, examples: Examples, valid: Examples | Non
     """A machine for each layer of the encoder, unfolded into the decoder. Linear codes are Gaussian units."""
     network, config = model.network, model.network.config
     kinds = [*[config.units] * len(config.hidden), "binary" if config.binary_codes else "gaussian"]
-    layers = [LayerSpec(layer, kind) for layer, kind in zip(network.encoder, kinds)]
+    layers = [LayerSpec(layer, kind, model.training.pretrain_init) for layer, kind in zip(network.encoder, kinds)]
     visible = "poisson" if config.visible == "counts" else "gaussian"
     how = (network.visible, config.n_visible), examples, valid, run
     unfold(network, _pretrain(model, layers, visible, *how)[0])

@@ -13,6 +13,7 @@ from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch, as_csr
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
+from sketchnet.nn.machine_init import MACHINE_SCHEMES, start_machine_
 from sketchnet.pretraining.units import HIDDEN, UNITS, VISIBLE
 
 _SPARSE_BELOW = 1 / 32  # share of non-zeros from which on BLAS on dense rows is faster than our kernels
@@ -20,13 +21,16 @@ _SPARSE_BELOW = 1 / 32  # share of non-zeros from which on BLAS on dense rows is
 
 @dataclass(frozen=True)
 class RBMConfig:
-    """All that determines a machine before training. The kinds of units are those of `units.py`."""
+    """All that determines a machine before training. The kinds of units are those of `units.py`; init: the scheme of
+    random projection that the weights start as (`nn/machine_init.py`), None for small normal ones.
+    """
 
     n_visible: int
     n_hidden: int
     visible: str = "binary"
     hidden: str = "binary"
     seed: int = 0
+    init: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("n_visible", "n_hidden"):
@@ -34,6 +38,8 @@ class RBMConfig:
         object.__setattr__(self, "seed", check_integer("seed", self.seed, 0, 2**64 - 1))
         check_choice("visible", self.visible, VISIBLE)
         check_choice("hidden", self.hidden, HIDDEN)
+        if self.init is not None:
+            check_choice("init", self.init, MACHINE_SCHEMES)
 
     def to_dict(self) -> dict:
         return dataclasses.asdict(self)
@@ -51,7 +57,8 @@ class RBM(nn.Module):
     (for poisson, over documents of the same length, as sequences of words). In the constrained Poisson model hidden
     biases do not grow with the length of the document.
 
-    Weights start as N(0, 0.01**2) and biases as zero; training then sets the visible biases by the data's means.
+    Weights start as N(0, 0.01**2), or as a random projection's, and biases as zero; training then sets the visible
+    biases by the data's means.
     Rows are tensors (n, n_visible) on the machine's device, or CsrBatch. Nothing here is learnt by backpropagation, so
     the parameters ask for no gradients.
     """
@@ -60,10 +67,9 @@ class RBM(nn.Module):
         super().__init__()
         self.config = config
         self.history: list[dict] = []
-        generator = torch.Generator().manual_seed(config.seed)
         # In memory the weights of a visible unit lie together: sparse rows read and write whole lines of them.
-        weight = torch.empty(config.n_visible, config.n_hidden).normal_(0, 0.01, generator=generator)
-        self.weight = nn.Parameter(weight.t(), requires_grad=False)
+        weight = torch.empty(config.n_visible, config.n_hidden).t()
+        self.weight = nn.Parameter(start_machine_(weight, config.init, config.seed), requires_grad=False)
         self.hidden_bias = nn.Parameter(torch.zeros(config.n_hidden), requires_grad=False)
         self.visible_bias = nn.Parameter(torch.zeros(config.n_visible), requires_grad=False)
         self._visible, self._hidden = UNITS[config.visible], UNITS[config.hidden]

@@ -19,15 +19,11 @@ from sketchnet.pretraining.units import HIDDEN
 
 @dataclass(frozen=True)
 class LayerSpec:
-    """A layer to pretrain, and the kind of its units.
-
-    With `from_linear` the machine starts from the layer's weights and bias, such as a random projection's, not from its
-    own N(0, 0.01**2).
-    """
+    """A layer to pretrain, the kind of its units, and the random projection that its machine starts as, if any."""
 
     linear: nn.Linear
     hidden: str = "binary"
-    from_linear: bool = False
+    init: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("hidden", self.hidden, HIDDEN)
@@ -95,12 +91,8 @@ def pretrain_stack(
 
 def _machine(spec: LayerSpec, visible: str, seed: int, number: int) -> RBM:
     linear = spec.linear
-    config = RBMConfig(linear.in_features, linear.out_features, visible, spec.hidden, (seed + number) % 2**64)
-    rbm = RBM(config).to(linear.weight.device)
-    if spec.from_linear:
-        rbm.weight.copy_(linear.weight.detach())
-        rbm.hidden_bias.copy_(linear.bias.detach())
-    return rbm
+    widths = linear.in_features, linear.out_features
+    return RBM(RBMConfig(*widths, visible, spec.hidden, (seed + number) % 2**64, spec.init)).to(linear.weight.device)
 
 
 def _check_widths(layers: list[LayerSpec], width: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sketchnet.checks import check_choice, check_flag, check_integer, check_real
 from sketchnet.errors import InputError
+from sketchnet.nn.machine_init import MACHINE_SCHEMES
 
 OPTIMISERS = ("adamw", "sgd")
 
@@ -30,7 +31,9 @@ class TrainingConfig:
     ask for (`training/linear.py`).
 
     `pretrain`: each hidden layer first learns, for so many epochs, to model what the layer below makes of the rows
-    (`pretraining/`), at `pretrain_rate`, which None leaves to the kinds of units.
+    (`pretraining/`), at `pretrain_rate`, which None leaves to the kinds of units. The machines start from small normal
+    weights, or with `pretrain_init="li"` and the like from those of a random projection (`nn/machine_init.py`); it is a
+    setting for `build_model`, `build_autoencoder` and `--set`.
     """
 
     epochs: int = 10
@@ -47,6 +50,7 @@ class TrainingConfig:
     seconds: float | None = None
     pretrain: int = 0
     pretrain_rate: float | None = None
+    pretrain_init: str | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -63,6 +67,8 @@ class TrainingConfig:
         for name in ("sparse_rate", "wide_rate", "seconds", "pretrain_rate"):
             if getattr(self, name) is not None:
                 fix(name, check_real(name, getattr(self, name)))
+        if self.pretrain_init is not None:
+            check_choice("pretrain_init", self.pretrain_init, MACHINE_SCHEMES)
         if self.patience is not None:
             fix("patience", check_integer("patience", self.patience, 0, 2**31))
         fix("blend", check_flag("blend", self.blend))

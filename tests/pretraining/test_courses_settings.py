@@ -8,12 +8,13 @@ import torch
 
 from sketchnet.data.csr import sparse_rows
 from sketchnet.errors import InputError
+from sketchnet.nn.machine_init import start_machine_
 from sketchnet.pretraining import RBMTrainingConfig
 from sketchnet.pretraining.autoencoder import build_autoencoder
 from sketchnet.pretraining.course import machine_config
 from sketchnet.training import Task, TrainingConfig
 from sketchnet.training.defaults import choose_device, make_configs
-from tests.pretraining.courses import documents
+from tests.pretraining.courses import classifier, documents, unsupervised
 
 
 def test_settings_of_pretraining():
@@ -24,6 +25,19 @@ def test_settings_of_pretraining():
     for name, value in (("pretrain", -1), ("pretrain", True), ("pretrain", 0.5), ("pretrain_rate", -1.0)):
         with pytest.raises(InputError, match=f"{name}={value} is not possible"):
             TrainingConfig(**{name: value})
+
+
+def test_machines_of_networks_start_as_asked():
+    with pytest.raises(InputError, match="pretrain_init='he' is not possible; allowed are gaussian, achlioptas, li"):
+        TrainingConfig(pretrain_init="he")
+    still = {"pretrain_init": "count_sketch", "pretrain_rate": 0.0, "rate": 0.0}
+    model = unsupervised(**still)()
+    for number, layer in enumerate(model.network.encoder):
+        weight = layer.weight.detach()
+        assert torch.equal(weight, start_machine_(torch.empty_like(weight), "count_sketch", 3 + number))
+    hidden = classifier(**still)().network.layers[1]
+    assert hidden.weight.count_nonzero() == 16
+    assert hidden.weight.detach().abs().unique().tolist() == [0.0, pytest.approx(0.3)]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from torch import nn
 
 from sketchnet.data.csr import sparse_rows
 from sketchnet.errors import InputError, Interrupted
+from sketchnet.nn.machine_init import MACHINE_SCHEMES, start_machine_
 from sketchnet.pretraining import RBM, LayerSpec, RBMConfig, RBMTrainingConfig, make_rows, pretrain_stack, train_rbm
 
 WIDTHS = (40, 12, 8, 3)
@@ -102,12 +103,14 @@ def test_stopped_in_a_step_it_goes_on_to_the_same_bits(stop_after):
     assert same(weights(cut), weights(stack))
 
 
-def test_machines_can_start_from_the_layers():
-    stack = layers(from_linear=True)
-    before = [tensor.clone() for tensor in weights(stack)]
-    still = RBMTrainingConfig(epochs=1, batch_size=25, rate=0.0)
+@pytest.mark.parametrize("scheme", MACHINE_SCHEMES)
+def test_machines_can_start_as_random_projections(scheme):
+    stack, still = layers(init=scheme), RBMTrainingConfig(epochs=1, batch_size=25, rate=0.0, seed=5)
     pretrain_stack(stack, "binary", make_rows(data(), 25), still)
-    assert same(weights(stack), before)
+    for number, spec in enumerate(stack):
+        weight = spec.linear.weight.detach()
+        assert torch.equal(weight, start_machine_(torch.empty_like(weight), scheme, 5 + number))
+        assert not spec.linear.bias.any()
 
 
 def test_validation_rows_are_lifted_too():
