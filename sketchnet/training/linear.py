@@ -1,10 +1,13 @@
 """The linear model that people have today, solved exactly and blended into the wide path.
 
 An L2-regularised support vector machine with squared hinge loss, as LIBLINEAR solves it; C is chosen on the validation
-rows, then it is solved once more on all rows. Its margins and the network's outputs are added with weights that follow
-from the validation rows: the middle of all weights whose error there is within one standard error of the best, or the
-linear model alone, if that is among them (with few rows, within up to two). The sum is a network of the same form:
-tables of the wide path add up, and the last layer is scaled.
+rows, then it is solved once more on all rows. Where these leave no doubt, its weights become the mean of its own and of
+those of a second such machine, whose columns are weighed by how well they tell classes apart (class_ratios.py).
+
+Its margins and the network's outputs are added with weights that follow from the validation rows: the middle of all
+weights whose error there is within one standard error of the best, or the linear model alone, if that is among them
+(with few rows, within up to two). The sum is a network of the same form: tables of the wide path add up, and the last
+layer is scaled.
 """
 
 from __future__ import annotations
@@ -14,113 +17,105 @@ import time
 import numpy as np
 import torch
 
-from sketchnet.data.batches import iterate_numbered
-from sketchnet.kernels import backend
 from sketchnet.nn import SketchNetwork
+from sketchnet.training.class_ratios import squared_class_ratios
 from sketchnet.training.examples import Examples, hold_back
+from sketchnet.training.linear_solver import LinearSolver, class_numbers
 from sketchnet.training.model import Model
 
 _STRENGTHS = (1.0, 3.0, 10.0, 30.0)  # C times the mean squared norm of a row
+_WEIGHED_STRENGTH = 3.0  # the same, with columns weighed
+_DOUBT = 2.0  # standard errors by which these must be better
 _TRIAL_ROWS = 1 << 17  # that strengths are tried on
-_PASSES, _FEWEST_PASSES, _ALL_PASSES = 20, 4, 20_000_000  # over the rows; the last counts rows
-_TOLERANCE = 0.1
 _ANGLES = np.linspace(0, np.pi / 2, 13)
 _SCALES = np.geomspace(0.05, 20, 25)
 _FEW = 500  # validation rows that can hardly tell
-_ROWS = 8192  # solved at a time, in an order that mixes
 
 
 def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
     """Put as much of the linear model into the network as the validation rows ask for; returns what was done."""
-    begun, network, task = time.perf_counter(), model.network, model.task
-    n, classes = examples.data.n_rows, _numbers(valid)
+    begun, network, n = time.perf_counter(), model.network, examples.data.n_rows
+    classes = class_numbers(valid)
     some, _ = hold_back(examples, max(0.0, 1 - _TRIAL_ROWS / n), model.training.seed)
-    solver, best = _Solver(network, some, valid), None
-    for strength in _STRENGTHS:
-        solver.solve(strength, n_parts=1)
-        margins = solver.margins(valid.data)
-        errors = _wrong(margins, classes).sum()
-        if best is None or errors < best[0]:
-            best = (errors, strength, margins, solver.state())
-    linear_errors, strength, margins, state = best
-    solver.restore(state)
+    plain, strength, margins = _plain(network, some, valid)
+    weighed = _weighed(network, [some])
+    if weighed is not None:
+        both = (margins + weighed.margins(valid.data)) / 2
+        weighed = weighed if _surely_better(_wrong(both, classes), _wrong(margins, classes)) else None
+        margins = both if weighed is not None else margins
     if some.data.n_rows < n:
-        del best, state  # tables as large as the next one
-        solver = _Solver(network, examples, valid)
-        solver.solve(strength, n_parts=1)
-        margins = solver.margins(valid.data)
-        linear_errors = _wrong(margins, classes).sum()
-    outputs = model.outputs(valid.data)
-    share, scale, errors = _weigh(outputs / _size(outputs), margins / _size(margins), classes, task.kind)
+        # Tables are let go before others as large are made.
+        plain, wanted, weighed = None, weighed is not None, None
+        plain = LinearSolver(network, [examples, valid])
+        plain.solve(strength, n_parts=1)
+        margins = plain.margins(valid.data)
+        if wanted:
+            weighed = _weighed(network, [examples])
+            margins = (margins + weighed.margins(valid.data)) / 2
+    outputs, size = model.outputs(valid.data), _size(margins)
+    share, scale, errors = _weigh(outputs / _size(outputs), margins / size, classes, model.task.kind)
+    used = weighed is not None
+    del weighed  # its columns were weighed without the validation rows
+    _scale_outputs(network, scale * np.cos(share) / _size(outputs))
     if share > 0:
-        solver.solve(strength, n_parts=2)
-    ours, theirs = scale * np.cos(share) / _size(outputs), scale * np.sin(share) / _size(margins)
-    with torch.no_grad():
-        last = network.layers[-1]
-        last.weight *= ours
-        last.bias *= ours
-        last.bias += torch.from_numpy(theirs * solver.bias).to(last.bias)
-        network.wide.weight *= ours
-        if share > 0:
-            network.wide.weight += torch.from_numpy(np.float32(theirs) * solver.weights)
+        theirs = scale * np.sin(share) / size / (1 + used)
+        plain.solve(strength)
+        _add(network, plain, theirs)
+        del plain
+        if used:
+            _add(network, _weighed(network, [examples, valid]), theirs)
     return {
         "strength": strength,
+        "columns": "weighed" if used else "plain",
         "share": round(float(np.sin(share) / (np.sin(share) + np.cos(share))), 3),
-        "linear_valid_error": float(linear_errors) / valid.data.n_rows,
+        "linear_valid_error": float(_wrong(margins, classes).mean()),
         "valid_error": errors / valid.data.n_rows,  # before the validation rows were learnt too
         "seconds": round(time.perf_counter() - begun, 3),
     }
 
 
-class _Solver:
-    """Dual coordinate descent over the training rows, or these and then the validation rows; a second `solve` goes on
-    from the first.
-    """
+def _plain(network: SketchNetwork, examples: Examples, valid: Examples) -> tuple[LinearSolver, float, np.ndarray]:
+    """(solver, strength, margins of the validation rows) of the strength that makes the fewest errors there."""
+    solver, best = LinearSolver(network, [examples, valid]), None
+    for strength in _STRENGTHS:
+        solver.solve(strength, n_parts=1)
+        margins = solver.margins(valid.data)
+        errors = _wrong(margins, class_numbers(valid)).sum()
+        if best is None or errors < best[0]:
+            best = (errors, strength, margins, solver.state())
+    _, strength, margins, state = best
+    solver.restore(state)
+    return solver, strength, margins
 
-    def __init__(self, network: SketchNetwork, examples: Examples, valid: Examples):
-        self._network, self._data = network, [examples.data, valid.data]
-        self._classes = np.concatenate([_numbers(examples), _numbers(valid)])
-        n, n_outputs = len(self._classes), network.config.n_outputs
-        self._alpha, self._norms = np.zeros((n, n_outputs), np.float32), np.empty(n, np.float32)
-        self.weights = np.zeros((network.config.width, n_outputs), np.float32)
-        self.bias = np.zeros(n_outputs, np.float32)
-        for numbers, batch in self._batches(0):
-            squares = np.square(batch.values, dtype=np.float64)
-            sums = np.add.reduceat(np.append(squares, 0), batch.indptr[:-1] - batch.indptr[0])
-            self._norms[numbers] = np.where(np.diff(batch.indptr) > 0, sums, 0) + 1  # and the bias's constant
 
-    def state(self) -> tuple[np.ndarray, ...]:
-        return self._alpha.copy(), self.weights.copy(), self.bias.copy()
+def _weighed(network: SketchNetwork, parts: list[Examples]) -> LinearSolver | None:
+    """Solved with columns weighed by class ratios, if the data has them."""
+    squares = squared_class_ratios(network, parts)
+    if squares is None:
+        return None
+    solver = LinearSolver(network, parts, squares)
+    solver.solve(_WEIGHED_STRENGTH)
+    return solver
 
-    def restore(self, state: tuple[np.ndarray, ...]) -> None:
-        self._alpha, self.weights, self.bias = state
 
-    def _batches(self, epoch: int, n_parts: int = 2):
-        first = 0
-        for data in self._data[:n_parts]:
-            seed = self._network.config.seed
-            for numbers, batch in iterate_numbered(data, _ROWS, seed=seed, epoch=epoch):
-                yield numbers + first, self._network.columns(batch)
-            first += data.n_rows
+def _surely_better(wrong: np.ndarray, than: np.ndarray) -> bool:
+    """Paired: rows on which the two differ are coin tosses, if they are equally good."""
+    return bool(than.sum() - wrong.sum() > _DOUBT * np.sqrt((wrong != than).sum()))
 
-    def solve(self, strength: float, n_parts: int) -> None:
-        softness = float(self._norms.mean()) / (2 * strength)
-        # Many rows need few passes: each has taught the others much by then.
-        for number in range(min(_PASSES, max(_FEWEST_PASSES, _ALL_PASSES // len(self._norms)))):
-            worst = 0.0
-            for numbers, batch in self._batches(number, n_parts):
-                arrays = (self._classes, self._alpha, self._norms, self.weights, self.bias)
-                worst = max(worst, backend().dual_descent(*batch.arrays, numbers, *arrays, softness))
-            if worst < _TOLERANCE:
-                break
 
-    def margins(self, data) -> np.ndarray:
-        out = np.empty((data.n_rows, len(self.bias)), np.float32)
-        for numbers, batch in iterate_numbered(data, _ROWS, shuffle=False):
-            part = np.empty((batch.n_rows, len(self.bias)), np.float32)
-            backend().wide_forward(*self._network.columns(batch).arrays, self.weights, part)
-            out[numbers] = part + self.bias
-        return out
+def _scale_outputs(network: SketchNetwork, factor: float) -> None:
+    with torch.no_grad():
+        for parameter in (network.layers[-1].weight, network.layers[-1].bias, network.wide.weight):
+            parameter *= factor
+
+
+def _add(network: SketchNetwork, solver: LinearSolver, factor: float) -> None:
+    """Add a solved model to the wide path; its tables are used up."""
+    solver.weights *= np.float32(factor)
+    with torch.no_grad():
+        bias = network.layers[-1].bias
+        bias += torch.from_numpy(factor * solver.bias).to(bias)
+        network.wide.weight += torch.from_numpy(solver.weights)
 
 
 def _weigh(outputs: np.ndarray, margins: np.ndarray, classes: np.ndarray, kind: str) -> tuple[float, float, int]:
@@ -150,7 +145,3 @@ def _loss(outputs: np.ndarray, classes: np.ndarray, kind: str) -> float:
 
 def _size(outputs: np.ndarray) -> float:
     return max(float(np.sqrt(np.mean(np.square(outputs, dtype=np.float64)))), 1e-12)
-
-
-def _numbers(examples: Examples) -> np.ndarray:
-    return np.asarray(examples.targets).astype(np.int64)

@@ -249,22 +249,26 @@ def adam_step(table, rows, gradient, rate, beta1, beta2, epsilon, correction, de
     table[rows] = np.hstack([(1 - decay) * w - rate * first / (np.sqrt(second) * correction + epsilon), first, second])
 
 
-def dual_descent(indptr, indices, values, numbers, classes, alpha, norms, weights, bias, softness):
+def dual_descent(indptr, indices, values, numbers, classes, alpha, squares, weights, bias, softness):
     """One pass over the rows of a batch, whose numbers among all rows are given; returns the worst violation.
 
     For each row in turn and each output, alpha becomes what minimises the dual objective in it: with the sign s of the
     row's class, slope = s (w x + b) - 1 + softness alpha; alpha falls by slope / (norm + softness), but not below zero.
+    The norm is that of the row, squared, with a 1 for the bias; `squares`, if not None, has the square of what each
+    column is multiplied by for each output.
     """
     worst, one_output = 0.0, weights.shape[1] == 1
     for r, number in enumerate(numbers):
         span = slice(indptr[r] - indptr[0], indptr[r + 1] - indptr[0])
-        row = _csr(np.array([0, span.stop - span.start]), indices[span], values[span], len(weights))
+        row, columns = values[span].astype(np.float64)[:, None], indices[span]
+        factors = np.ones((len(columns), 1)) if squares is None else squares[columns]
         signs = np.where(classes[number] == np.arange(weights.shape[1]) + one_output, 1.0, -1.0)
-        slope = signs * ((row @ weights)[0] + bias) - 1 + softness * alpha[number]
+        slope = signs * ((row * weights[columns]).sum(axis=0) + bias) - 1 + softness * alpha[number]
         worst = max(worst, float(np.where(alpha[number] > 0, abs(slope), -slope).max()))
-        new = np.maximum(alpha[number] - slope / (norms[number] + softness), 0)
+        norm = 1 + (row**2 * factors).sum(axis=0)
+        new = np.maximum(alpha[number] - slope / (norm + softness), 0)
         step = (new - alpha[number]) * signs
-        weights += (row.T @ step[None, :]).astype(weights.dtype)
+        np.add.at(weights, columns, (row * factors * step).astype(weights.dtype))
         bias += step.astype(bias.dtype)
         alpha[number] = new
     return worst
