@@ -21,6 +21,8 @@ class StochasticDepthResNet(nn.Module):
     survival); otherwise its residual counts p_l times. Huang et al., "Deep networks with stochastic depth", ECCV 2016.
 
     Convolutions begin by He's scheme with numbers of torch's generator; `init.apply_(net, ...)` does it anew.
+
+    `join` is what follows a convolution, `norm_and_relu`; training on a card puts a faster one in its place.
     """
 
     def __init__(
@@ -47,12 +49,14 @@ class StochasticDepthResNet(nn.Module):
         # A list beside the tensor: reading a tensor on a card would wait for it.
         self.register_buffer("survival", 1 - steps * (1 - survival), persistent=False)
         self._survival = self.survival.tolist()
+        self.join = norm_and_relu
         apply_(self, "he", where=nn.Conv2d, seed=None)
         nn.init.zeros_(self.head.bias)
 
-    def draw_gates(self, generator: torch.Generator | None = None) -> torch.Tensor:
-        """1 for the blocks that take part in a batch, 0 for the others; on the processor."""
-        return (torch.rand(len(self.blocks), generator=generator) < torch.tensor(self._survival)).float()
+    def draw_gates(self, generator: torch.Generator | None = None, n_batches: int | None = None) -> torch.Tensor:
+        """1 for the blocks that take part in a batch, 0 for the others; on the processor. A row for each of several."""
+        shape = (len(self.blocks),) if n_batches is None else (n_batches, len(self.blocks))
+        return (torch.rand(shape, generator=generator) < torch.tensor(self._survival)).float()
 
     def forward(self, x: torch.Tensor, gates: torch.Tensor | None = None) -> torch.Tensor:
         """Class scores. In training without `gates` they are drawn, and blocks whose gate is 0 cost nothing.
@@ -66,12 +70,12 @@ class StochasticDepthResNet(nn.Module):
                 f"gates has shape {tuple(gates.shape)}; it must be ({len(self.blocks)},), a number a block"
             )
         if gates is not None:
-            factors = gates.to(x.device, x.dtype).unbind()
+            factors = gates.to(x.device).unbind()
         else:
             factors = self.draw_gates().tolist() if self.training else self._survival
-        x = self.stem(x)
+        x = self.join(self.stem[1], self.stem[0](x))
         for block, factor in zip(self.blocks, factors):
-            x = block(x, factor)
+            x = block(x, factor, self.join)
         return self.head(x.mean(dim=(2, 3)))
 
 
@@ -89,17 +93,22 @@ class BasicBlock(nn.Module):
             return x
         return functional.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.added))
 
-    def residual(self, x: torch.Tensor) -> torch.Tensor:
-        hidden = functional.relu(self.first_norm(self.first(x)))
-        return self.second_norm(self.second(hidden))
-
-    def forward(self, x: torch.Tensor, factor: float | torch.Tensor = 1.0) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, factor: float | torch.Tensor = 1.0, join=None) -> torch.Tensor:
         if isinstance(factor, float) and factor == 0:
             return self.shortcut(x)  # not negative: what comes in went through a rectifier
-        residual = self.residual(x)
-        if not (isinstance(factor, float) and factor == 1):
-            residual = residual * factor
-        return functional.relu(self.shortcut(x) + residual)
+        join = join or norm_and_relu
+        hidden = join(self.first_norm, self.first(x))
+        return join(self.second_norm, self.second(hidden), factor, self.shortcut(x))
+
+
+def norm_and_relu(
+    norm: nn.BatchNorm2d, x: torch.Tensor, factor: float | torch.Tensor = 1.0, shortcut: torch.Tensor | None = None
+) -> torch.Tensor:
+    """relu(factor * norm(x) + shortcut)."""
+    x = norm(x)
+    if not (isinstance(factor, float) and factor == 1):
+        x = x * factor
+    return functional.relu(x if shortcut is None else shortcut + x)
 
 
 def _convolution(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:

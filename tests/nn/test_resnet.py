@@ -9,6 +9,7 @@ from torch.nn import functional
 from sketchnet.errors import InputError
 from sketchnet.nn import StochasticDepthResNet, init
 from sketchnet.nn.augment import draw_moves, flip_and_shift, move
+from sketchnet.nn.resnet import norm_and_relu
 from tests.statistics import assert_counts, assert_mean, sample_size
 
 
@@ -87,7 +88,8 @@ def test_at_test_time_residuals_count_as_often_as_they_survive():
     close(whole(x), plain(whole, x, [1] * 6, training=False))
     # the first block comes after a rectifier that all inputs pass, so its output before the next one is the expectation
     block, h = net.blocks[0], images(channels=16).relu()
-    by_gate = [block.shortcut(h) + gate * block.residual(h) for gate in (0, 1)]
+    residual = block.second_norm(block.second(norm_and_relu(block.first_norm, block.first(h))))
+    by_gate = [block.shortcut(h) + gate * residual for gate in (0, 1)]
     expected = (1 - survival[0]) * by_gate[0] + survival[0] * by_gate[1]
     close(block(h, survival[0]), expected.relu())
 
@@ -110,7 +112,7 @@ def test_blocks_survive_as_often_as_they_should():
     net = small(20)
     n = sample_size(0.25, 0.05)
     generator = torch.Generator().manual_seed(0)
-    gates = torch.stack([net.draw_gates(generator) for _ in range(n)]).double().numpy()
+    gates = net.draw_gates(generator, n).double().numpy()
     assert set(np.unique(gates)) == {0, 1}
     for block, p in enumerate(net.survival.tolist()):
         assert_mean(gates[:, block], p, p * (1 - p))

@@ -10,7 +10,8 @@ from torch import nn
 from sketchnet.errors import InputError
 from sketchnet.nn import StochasticDepthResNet, init
 from sketchnet.nn.augment import draw_moves, move
-from sketchnet.training import images
+from sketchnet.training.image_data import ImagesOnDevice
+from sketchnet.training.image_run import ImageRun
 from sketchnet.training.images import ImageConfig, Images, train_images, train_together
 from tests.statistics import assert_counts, assert_mean, sample_size
 from tests.training.separable_images import separable
@@ -20,7 +21,7 @@ TRAIN, TEST = separable(), separable(150, seed=1)
 
 
 def run_of(config, train=TRAIN):
-    return images._Run(config, images._OnDevice(train, TEST, torch.device("cpu")))
+    return ImageRun(config, ImagesOnDevice(train, TEST, torch.device("cpu")))
 
 
 def test_it_learns_and_reports():

@@ -1,0 +1,55 @@
+"""Batch normalisation, rectifier and the sum of a residual block at once on a card, for autograd."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from sketchnet.kernels.registry import gpu_missing
+from sketchnet.nn.resnet import norm_and_relu
+
+
+def can_fuse() -> bool:
+    """Whether the kernels can run here."""
+    return gpu_missing() is None
+
+
+def fused_norm_and_relu(
+    norm: nn.BatchNorm2d, x: torch.Tensor, factor: float | torch.Tensor = 1.0, shortcut: torch.Tensor | None = None
+) -> torch.Tensor:
+    """As `nn.resnet.norm_and_relu`, which also does what the kernels do not know: other modes, widths and factors.
+
+    It does not count batches, which only batch normalisation without a momentum would ask for.
+    """
+    from sketchnet.kernels.gpu.batch_norm import takes_channels
+
+    gate = factor if isinstance(factor, torch.Tensor) else None
+    if not norm.training or not takes_channels(x.shape[1]) or (gate is None and factor != 1.0):
+        return norm_and_relu(norm, x, factor, shortcut)
+    return _NormRelu.apply(x, norm.weight, norm.bias, shortcut, gate, norm)
+
+
+def _channels_last(x: torch.Tensor) -> torch.Tensor:
+    return x.contiguous(memory_format=torch.channels_last)
+
+
+class _NormRelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias, shortcut, gate, norm):
+        from sketchnet.kernels.gpu.batch_norm import norm_relu
+
+        x, shortcut = _channels_last(x), None if shortcut is None else _channels_last(shortcut)
+        running = norm.running_mean, norm.running_var
+        out, saved = norm_relu(x, weight, bias, *running, gate, shortcut, norm.momentum, norm.eps)
+        ctx.save_for_backward(x, out, saved, weight, gate)
+        ctx.added = shortcut is not None
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        from sketchnet.kernels.gpu.batch_norm import norm_relu_backward
+
+        x, out, saved, weight, gate = ctx.saved_tensors
+        found = norm_relu_backward(_channels_last(gradient), x, out, saved, weight, gate, ctx.added)
+        return *found, None, None
