@@ -4,11 +4,13 @@ from importlib import import_module
 
 # On first use: a projection alone does not need torch.
 _WHERE = {
+    "ColumnSelector": "selection",
     "RandomProjection": "projection",
     "RestrictedBoltzmannMachine": "boltzmann",
     "SketchAutoencoder": "autoencoder",
     "SketchClassifier": "networks",
     "SketchRegressor": "networks",
+    "SparseSVD": "selection",
 }
 
 __all__ = [*_WHERE]

@@ -30,13 +30,28 @@ from sketchnet.kernels.cpu.multiply import (
 )
 from sketchnet.kernels.cpu.retrieval import add_gains, class_gains, set_gains, similarity_keys, sort_rows
 from sketchnet.kernels.cpu.rows import gather_rows
+from sketchnet.kernels.cpu.selection import (
+    add_by_class,
+    add_transposed,
+    chi_square,
+    column_gain,
+    count_columns,
+    f_ratio,
+    group_by_column,
+    ordered,
+)
 
 __all__ = [
     "adam_step",
+    "add_by_class",
     "add_gains",
+    "add_transposed",
+    "chi_square",
     "class_gains",
+    "column_gain",
     "column_sums",
     "compact_columns",
+    "count_columns",
     "count_sketch",
     "draw_buckets",
     "draw_normals",
@@ -45,11 +60,13 @@ __all__ = [
     "drop_entries",
     "dropout_mask",
     "dual_descent",
+    "f_ratio",
     "first_bad_id",
     "first_non_finite",
     "fwht",
     "gather",
     "gather_rows",
+    "group_by_column",
     "hadamard_dense",
     "hadamard_sparse",
     "max_abs",
@@ -58,6 +75,7 @@ __all__ = [
     "multiply_panel",
     "multiply_sparse",
     "number_columns",
+    "ordered",
     "scatter_backward",
     "scatter_forward",
     "scatter_values",

@@ -1,0 +1,94 @@
+"""Randomised truncated SVD without centring, in passes over the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from sketchnet.checks import check_integer
+from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError
+from sketchnet.kernels import backend
+from sketchnet.projection import Gaussian
+from sketchnet.selection.rows import Rows, as_rows, check_width
+
+_BLOCK_NUMBERS = 1 << 22  # of a block of rows times the directions
+
+
+@dataclass(frozen=True)
+class TruncatedSVD:
+    """components (k x d, orthonormal rows), the singular values in falling order, and the sums of X @ components.T."""
+
+    components: np.ndarray
+    singular_values: np.ndarray
+    sums: np.ndarray
+
+
+def truncated_svd(X, n_components: int, *, n_iter: int = 5, n_oversamples: int = 10, seed: int = 0) -> TruncatedSVD:
+    """The directions in which the rows of X (any kind that `chi2` takes) have most mass about zero.
+
+    Halko, Martinsson and Tropp's method. A random combination of the rows is multiplied `n_iter` times by X^T X, with
+    an orthonormal basis made of it each time; the SVD of X within the span of the last basis is the result. That takes
+    n_iter + 2 passes over the rows, and memory for two d x (n_components + n_oversamples) matrices, float32 unless X is
+    float64. Components have the sign that makes their largest entry positive.
+    """
+    rows = as_rows(X).check()
+    n, d = rows.n_rows, rows.n_columns
+    if isinstance(n_components, int | np.integer) and n_components > min(n, d):
+        raise InputError(f"n_components={n_components} is not possible for n_samples = {n} and n_features = {d}; "
+                         f"at most {min(n, d)} components exist")  # fmt: skip
+    k = check_integer("n_components", n_components, 1, min(n, d))
+    n_iter = check_integer("n_iter", n_iter, 0, 1000)
+    width = min(k + check_integer("n_oversamples", n_oversamples, 0, 10_000), n, d)
+    dtype = np.dtype(np.float64 if any(part.values.dtype == np.float64 for part in rows.parts) else np.float32)
+    check_width(d, 2 * dtype.itemsize * width, f"a basis of {width} directions")
+    basis = _orthonormal(_random_combinations(rows, width, seed, dtype))
+    for _ in range(n_iter):
+        sums = np.zeros((d, width), dtype)
+        for block in _blocks(rows, width):
+            backend().add_transposed(*block.arrays, multiply(block, basis), sums)
+        basis = _orthonormal(sums)
+    gram, total = np.zeros((width, width)), np.zeros(width)
+    for block in _blocks(rows, width):
+        product = multiply(block, basis).astype(np.float64)
+        gram += product.T @ product
+        total += product.sum(axis=0)
+    squares, turn = np.linalg.eigh(gram)
+    squares, turn = squares[::-1][:k], turn[:, ::-1][:, :k]
+    components = (basis @ turn.astype(dtype)).T
+    signs = np.sign(components[np.arange(k), np.abs(components).argmax(axis=1)])
+    components = components * np.where(signs == 0, 1, signs).astype(dtype)[:, None]
+    return TruncatedSVD(components, np.sqrt(np.maximum(squares, 0)).astype(dtype), (total @ turn) * signs)
+
+
+def multiply(rows: CsrBatch, table: np.ndarray) -> np.ndarray:
+    """rows @ table, where the table has a row for each column."""
+    out = np.empty((rows.n_rows, table.shape[1]), table.dtype)
+    backend().wide_forward(*rows.arrays, table, out)
+    return out
+
+
+def _random_combinations(rows: Rows, width: int, seed: int, dtype) -> np.ndarray:
+    """X^T times a Gaussian projection matrix of the row numbers."""
+    weights, sums, start = Gaussian(width).sample(rows.n_rows, seed), np.zeros((rows.n_columns, width), dtype), 0
+    for block in _blocks(rows, width):
+        normals = weights.block(slice(start, start + block.n_rows), dtype=dtype)
+        backend().add_transposed(*block.arrays, normals, sums)
+        start += block.n_rows
+    return sums
+
+
+def _orthonormal(sums: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of the span of the columns, d x width, in the memory of `sums` where LAPACK lets it be."""
+    # RQ of the transpose, which lies in memory as LAPACK wants it, has the basis in its rows.
+    _, q = linalg.rq(sums.T, mode="economic", overwrite_a=True, check_finite=False)
+    return np.ascontiguousarray(q.T)
+
+
+def _blocks(rows: Rows, width: int):
+    step = max(1, _BLOCK_NUMBERS // width)
+    for part in rows.parts:
+        for start in range(0, part.n_rows, step):
+            yield part.rows(slice(start, min(part.n_rows, start + step)))
