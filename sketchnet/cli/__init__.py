@@ -18,6 +18,7 @@ from sketchnet.cli.explain import explain
 from sketchnet.cli.ingest import ingest
 from sketchnet.cli.predict import predict
 from sketchnet.cli.project import project
+from sketchnet.cli.report import report
 from sketchnet.cli.reproduce import reproduce
 from sketchnet.cli.similar import similar
 from sketchnet.cli.synth import synth
@@ -38,6 +39,7 @@ app.command()(evaluate)
 app.command()(explain)
 app.command()(predict)
 app.command()(project)
+app.command()(report)
 app.command()(reproduce)
 app.command()(similar)
 app.command()(synth)

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 import re
 
-from sketchnet.report.document import Claims, Code, Command, Content, Facts, Figure, Link, Number, Page, Quiet, Section
-from sketchnet.report.document import Table, Text, Tiles, Verdict, parts
+from sketchnet.report.document import (
+    Claims,
+    Code,
+    Command,
+    Content,
+    Facts,
+    Figure,
+    Link,
+    Number,
+    Page,
+    Quiet,
+    Section,
+    Table,
+    Text,
+    Tiles,
+    Verdict,
+    parts,
+)
 
 _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~&$])")  # what Markdown or HTML would take for markup
 

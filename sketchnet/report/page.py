@@ -5,8 +5,24 @@ from __future__ import annotations
 from html import escape
 from importlib.resources import files
 
-from sketchnet.report.document import Claims, Code, Command, Content, Facts, Figure, Link, Number, Page, Quiet, Section
-from sketchnet.report.document import Table, Text, Tiles, Verdict, parts
+from sketchnet.report.document import (
+    Claims,
+    Code,
+    Command,
+    Content,
+    Facts,
+    Figure,
+    Link,
+    Number,
+    Page,
+    Quiet,
+    Section,
+    Table,
+    Text,
+    Tiles,
+    Verdict,
+    parts,
+)
 
 # Nothing may be loaded, nothing executed, whatever a name in the data says.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

@@ -7,13 +7,14 @@ from html import escape
 
 
 def draw_pixels(chosen: Iterable[int], side: int, title: str) -> str:
-    """An SVG element: a square of side × side pixels, numbered row by row; the chosen ones are filled."""
+    """A drawing above its title: a square of side × side pixels, numbered row by row; the chosen ones are filled."""
     chosen = sorted(set(chosen))
     squares = "".join(f"M{number % side} {number // side}h1v1h-1z" for number in chosen)
     description = escape(f"{title}: {len(chosen)} of {side * side} pixels")
     box = f'viewBox="-0.5 -0.5 {side + 1} {side + 1}" role="img" aria-label="{description}"'
     frame = f'<rect class="frame" width="{side}" height="{side}"/>'
-    return f'<svg class="pixels" {box}>{frame}<path class="chosen" d="{squares}"/></svg>'
+    drawn = f'<svg class="pixels" {box}>{frame}<path class="chosen" d="{squares}"/></svg>'
+    return f'<div class="picture">{drawn}<span>{escape(title)}</span></div>'
 
 
 def ranges(numbers: Iterable[int]) -> str:

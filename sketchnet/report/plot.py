@@ -49,10 +49,10 @@ class Frame:
         return round(self.height - self.bottom - place * (self.height - self.top - self.bottom), 2)
 
 
-PANEL = Frame(420, 250, 70, 12, 34, 56)
+WHOLE, PANEL = Frame(), Frame(420, 250, 70, 12, 34, 56)
 
 
-def plot(curves: Sequence[Curve], x: Axis, y: Axis, description: str, *, frame: Frame = Frame(), title="") -> str:
+def plot(curves: Sequence[Curve], x: Axis, y: Axis, description: str, *, frame: Frame = WHOLE, title="") -> str:
     """An SVG element. The description is what those hear who cannot see it."""
     drawn = [_grid(x, y, frame), *(_curve(curve, x, y, frame) for curve in sorted(curves, key=lambda c: not c.quiet))]
     if title:

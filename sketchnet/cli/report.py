@@ -1,0 +1,194 @@
+"""`sketchnet report`: results, or a trained model, as a page to read."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.cli.lines import check_output
+from sketchnet.errors import InputError
+
+_FEATURES, _FEATURE_ROWS = 30, 1000  # columns that are shown, and the rows that they are found in
+_PAIRS = 400  # true and predicted numbers that are drawn
+_MOST_QUERIES = 20_000  # rows: ranking takes time by their square
+_POINTS = 300  # of a curve of retrieval
+_WARM = 64  # rows predicted before the clock starts: kernels are compiled in the first call
+
+
+@takes_input_options
+def report(
+    options: InputOptions,
+    input: Annotated[Path, typer.Argument(metavar="RESULTS|MODEL", help="results.jsonl of reproduce, or a model.")],
+    out: Annotated[Path, typer.Option(metavar="FILE.html", help="Page to write.")] = Path("report.html"),
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE.md", help="The same, as Markdown.")] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="Results: smoke, small or full. [default: the largest that a label was run at]")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="INPUT", help="Model: labelled rows to measure it on, a file or a folder.")
+    ] = None,
+    memory: Annotated[str, typer.Option(help="For reading files, and for ranking rows.")] = "1GiB",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Write a page that needs nothing else: tables, drawings, verdicts, settings and versions.
+
+    Of results that `sketchnet reproduce` wrote: every table and figure of the dissertation beside its published
+    numbers. Of a model that `sketchnet train` wrote: how training went, and with --data what the model is worth.
+
+    \b
+    Examples:
+      sketchnet report reproduction/results.jsonl --out report.html --markdown report.md
+      sketchnet report clicks-model --data clicks-test.svm.gz --out run.html
+    """
+    from sketchnet.data.compression import atomic_writing
+    from sketchnet.report.markdown import markdown_of
+    from sketchnet.report.page import html_of
+
+    check_output("--out", out, ".html")
+    if markdown is not None:
+        check_output("--markdown", markdown, ".md")
+    if input.is_file():
+        if data is not None or options != InputOptions():
+            raise InputError(f"--data and its options are for models; {input} is a file of results")
+        page, summary = _results(input, scale)
+    elif (input / "config.json").is_file():
+        if scale is not None:
+            raise InputError(f"--scale is for results of `sketchnet reproduce`; {input} is a model")
+        page, summary = _model(input, data, options, memory)
+    else:
+        what = "is a folder without config.json" if input.is_dir() else "is not there"
+        raise InputError(
+            f"{input} {what}; give a file of results (sketchnet reproduce) or the folder of a model (sketchnet train)"
+        )
+    written = [(out, html_of(page))] + ([(markdown, markdown_of(page))] if markdown is not None else [])
+    with ExitStack() as both:  # all files, or none
+        for path, text in written:
+            both.enter_context(atomic_writing(path)).write(text.encode())
+    if as_json:
+        print(json.dumps({"out": str(out), **summary}))
+        return
+    print(f"{out}: {_said(summary)}")
+
+
+def _said(summary: dict) -> str:
+    if "values" not in summary:
+        return "a page of the model"
+    values, claims = (", ".join(f"{n} {word}" for word, n in summary[part].items()) for part in ("values", "claims"))
+    return f"published values: {values}; claims: {claims}"
+
+
+def _results(path: Path, scale: str | None):
+    from sketchnet.checks import check_choice
+    from sketchnet.experiments import LABELS, SCALES, find_experiment
+    from sketchnet.report.reproduction import reproduction_page
+
+    if scale is not None:
+        check_choice("scale", scale, SCALES)
+    return reproduction_page(path, [find_experiment(label) for label in LABELS], scale)
+
+
+def _model(folder: Path, data: Path | None, options: InputOptions, memory: str):
+    from sketchnet.cli.model_rows import _open
+    from sketchnet.report.run import run_page
+    from sketchnet.training.checkpoint import WEIGHTS, read_config
+
+    model = _open(folder)
+    if data is None and options != InputOptions():
+        raise InputError("options of rows are given, but no rows; give --data FILE")
+    size = {
+        "parameters": sum(x.numel() for x in model.network.parameters()),
+        "bytes": (folder / WEIGHTS).stat().st_size,
+    }
+    on = None
+    if data is not None:
+        measure = _of_codes if model.task.kind == "autoencoder" else _of_predictions
+        on = measure(model, data, options, memory)
+    name = folder.resolve().name
+    page = run_page(name, read_config(folder), model.history, model.class_names if model.task.classes else [], size, on)
+    summary = {"model": name, "task": model.task.kind, **size}
+    if on is not None:
+        summary |= {"rows": on.rows, "rows_per_second": on.rows / max(on.seconds, 1e-9)}
+        summary |= {key: value for key, value in on.metrics.items() if not isinstance(value, list)}
+    return page, summary
+
+
+def _of_predictions(model, path: Path, options: InputOptions, memory: str):
+    """What `evaluate` and `explain` say of the rows."""
+    from sketchnet.cli.evaluate import _targets
+    from sketchnet.cli.explain import _names, _span, _summed
+    from sketchnet.cli.model_rows import ModelRows, open_folder, options_for, takes_any_id
+    from sketchnet.cli.training_data import open_data
+    from sketchnet.evaluation.attribution import contributions, top_columns
+    from sketchnet.evaluation.metrics import metrics
+    from sketchnet.report.on_rows import OnRows
+
+    with tempfile.TemporaryDirectory() as work:
+        if path.is_dir():
+            data = open_folder(model, path)
+        else:
+            # A table of hashed columns takes any id, so the width is then not that of the training rows.
+            free = ("columns",) if takes_any_id(model) else ()
+            known = {key: value for key, value in model.data.items() if key not in free}
+            data = open_data([path], Path(work) / "data", options_for(model, path, options), memory, 0, known)
+        targets = _targets(model, data, path)
+        outputs, seconds = _timed(model, data, path)
+        found = metrics(model.task, outputs, targets)
+        source = ModelRows(model, path, options)
+        parts = _summed(contributions(model, _span(source, 0, _FEATURE_ROWS, path)))
+        columns, importance = top_columns(parts, _FEATURES)
+        names = _names(model, source, parts, columns, 0)
+    pairs = []
+    if model.task.kind == "regression":
+        true = targets.astype(float) * model.task.deviation + model.task.mean
+        every = list(zip(true.tolist(), model.task.decide(outputs).tolist()))
+        pairs = every[:: max(1, -(-len(every) // _PAIRS))]
+    features = list(zip(names, importance.tolist()))
+    return OnRows(path.name, len(outputs), seconds, found, features, parts.shape[0], pairs)
+
+
+def _of_codes(model, path: Path, options: InputOptions, memory: str):
+    """What `evaluate --retrieval` says of the rows, if they have labels and are not too many to rank."""
+    import numpy as np
+
+    from sketchnet.cli.evaluate_retrieval import _with_labels
+    from sketchnet.cli.model_rows import open_folder, options_for
+    from sketchnet.cli.training_data import open_data
+    from sketchnet.evaluation.metrics import check_outputs
+    from sketchnet.evaluation.retrieval import retrieval
+    from sketchnet.report.on_rows import OnRows
+
+    with tempfile.TemporaryDirectory() as work:
+        if path.is_dir():
+            data = open_folder(model, path)
+        else:
+            options = options_for(model, path, options)
+            known = _with_labels(model.data, options.label)
+            data = open_data([path], Path(work) / "data", options, memory, 0, known)
+        labels = data.labels
+        codes, seconds = _timed(model, data, path)
+    check_outputs(codes)
+    if labels is None or len(codes) > _MOST_QUERIES:
+        return OnRows(path.name, len(codes), seconds)
+    found = retrieval(codes, labels, memory=memory)
+    figures = {"retrieval_area": found.area, "mean_average_precision": found.mean_average_precision}
+    ranks = np.unique(np.geomspace(1, len(found.recall), _POINTS).round().astype(int)) - 1
+    curve = list(zip(found.recall[ranks].tolist(), found.precision[ranks].tolist()))
+    return OnRows(path.name, len(codes), seconds, figures, retrieval=curve, queries=found.n_queries)
+
+
+def _timed(model, data, path: Path):
+    """(outputs, seconds)."""
+    from sketchnet.cli.progress import progress_bar
+
+    model.outputs(data.rows(slice(0, min(_WARM, data.n_rows))))
+    with progress_bar(f"predicting {path.name}") as progress:
+        begun = time.perf_counter()
+        outputs = model.outputs(data, progress)
+    return outputs, time.perf_counter() - begun

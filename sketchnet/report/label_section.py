@@ -1,0 +1,58 @@
+"""A label of the dissertation as a section: numbers, drawings, claims, and how all of it was measured."""
+
+from __future__ import annotations
+
+from sketchnet.experiments.verdict import of_claim
+from sketchnet.report.document import Block, Claims, Command, Content, Facts, Number, Quiet, Section, Text
+from sketchnet.report.label_figures import label_figures
+from sketchnet.report.label_table import label_table
+from sketchnet.report.measured import Measured, circumstances, days_of, seconds_of, worded
+from sketchnet.report.rounding import time_shown
+
+
+def label_section(measured: Measured, folder: str) -> Section:
+    """`folder` is where `sketchnet reproduce` kept the results."""
+    experiment, records, values = measured.experiment, measured.records, measured.values
+    blocks: list[Block] = []
+    if not records:
+        blocks.append(Text(Quiet("Nothing was measured for this label yet.")))
+    if not experiment.figure and measured.entries:
+        blocks.append(label_table(measured))
+    blocks += label_figures(measured)
+    if experiment.claims:
+        blocks.append(Claims([(claim.text, worded(of_claim(claim, values))) for claim in experiment.claims]))
+    if experiment.note:
+        blocks.append(Text(experiment.note))
+    blocks += _missing(measured)
+    blocks.append(Command(command(measured.label, measured.scale, folder)))
+    if records:
+        blocks.append(Facts(_facts(measured, records)))
+    return Section(measured.label, experiment.title, blocks, measured.label)
+
+
+def command(label: str, scale: str, folder: str) -> str:
+    return f"sketchnet reproduce {label} --scale {scale} --out {folder}"
+
+
+def _missing(measured: Measured) -> list[Block]:
+    rows = []
+    for reason, entries in measured.missing.items():
+        cells = "; ".join(dict.fromkeys(f"{entry.series}, {entry.x}" for entry in entries))
+        rows.append(("Not measured", (f"{reason} ", Quiet(f"({cells})"))))
+    return [Facts(rows)] if rows else []
+
+
+def _facts(measured: Measured, records: list[dict]) -> list[tuple[str, Content]]:
+    seconds = seconds_of(records)
+    seeds = sorted({record["seed"] for record in records})
+    done, asked = len(records), len(measured.experiment.cells(measured.scale))
+    rows: list[tuple[str, Content]] = [
+        ("Scale", measured.scale if done == asked else f"{measured.scale}; {done} of {asked} measurements so far"),
+        ("Time", (Number(seconds, time_shown(seconds), f"{measured.label}/seconds"), f" for {done} measurements")),
+        ("Seeds", ", ".join(map(str, seeds))),
+        ("When", days_of(records)),
+        ("Versions", "; ".join(circumstances(records, "sketchnet", "python", "torch", "numpy")) or "not known"),
+        ("Hardware", "; ".join(circumstances(records, "machine")) or "not known"),
+    ]
+    devices = circumstances(records, "device")
+    return rows + [("Device", ", ".join(devices))] if devices else rows
