@@ -6,10 +6,29 @@ from collections.abc import Callable
 from importlib import import_module
 
 # Where each recipe lives; its module is loaded when it is wanted.
-RECIPES: dict[str, str] = {}
+RECIPES: dict[str, str] = {
+    "image_network": "initialisation",
+    "initialised_digits": "initialised_digits",
+    "synthetic_network": "synthetic",
+    "synthetic_norm": "synthetic",
+    "synthetic_bayes": "synthetic",
+    "digits_network": "digits",
+    "synthetic_reduced": "reduction",
+    "digits_reduced": "reduction",
+    "chosen_pixels": "reduction",
+    "synthetic_linear": "linear_models",
+    "digits_linear": "linear_models",
+    "projection_time": "timing",
+    "cost_slopes": "timing",
+    "learning_slopes": "timing",
+    "synthetic_row_lengths": "row_lengths",
+    "digits_row_lengths": "row_lengths",
+    "text_row_lengths": "row_lengths",
+    "document_codes": "documents",
+}
 
 # Recipes that measure time, so that nothing else may run beside them.
-ALONE: set[str] = set()
+ALONE: set[str] = {"projection_time", "cost_slopes", "learning_slopes"}
 # What a search may choose: (low, high) on a logarithmic axis, or a list of values.
 SPACES: dict[str, dict] = {}
 
