@@ -64,13 +64,33 @@ class LearnableProjection(TableLayer):
         """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
         numbered = number(batch, self.operator.d)
         columns = slots = numbered.columns
-        if self.operator.scheme.name == "count_sketch":  # one weight a column, with the column's number
+        if self.one_each:
             starts, codes = None, self.operator.codes(columns)
         else:
             starts, codes = self.operator.pattern(columns)
             slots = np.arange(len(codes)) + np.repeat(self._offsets[columns] - starts[:-1], np.diff(starts))
         weights = self.read(slots).reshape(-1)
         return _Scatter.apply(self.weight, self.bias, values, weights, numbered, (starts, codes), slots)
+
+    @property
+    def one_each(self) -> bool:
+        """Whether every column has one weight, with the column's number."""
+        return self.operator.scheme.name == "count_sketch"
+
+    def outputs(self) -> np.ndarray:
+        """To which output each weight leads."""
+        codes = np.concatenate([self.operator.pattern(ids)[1] for ids in _pieces(self.operator.d)])
+        return np.where(codes < 0, ~codes, codes).astype(np.int32)
+
+    def spread(self, batch: CsrBatch) -> CsrBatch:
+        """Each entry of the batch once for every weight that it meets, with the weight's number for an id."""
+        if self.one_each:
+            return batch
+        first, counts = self._offsets[batch.indices], np.diff(self._offsets)[batch.indices]
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        ids = np.arange(ends[-1]) + np.repeat(first - ends[:-1], counts)
+        offsets = ends[batch.indptr - batch.indptr[0]]
+        return CsrBatch(offsets, ids, np.repeat(batch.values, counts), len(self.weight))
 
     def extra_repr(self) -> str:
         return f"{self.operator!r}, eta={self.eta}, weights={len(self.weight):,}"

@@ -27,7 +27,7 @@ from sketchnet.training.card_rows import make_rows, upload
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples
 from sketchnet.training.processes import Processes
-from sketchnet.training.steps import PlainSteps, evaluate
+from sketchnet.training.steps import PlainSteps, evaluate, updates_projection
 from sketchnet.training.task import Task
 
 _SHARE = 0.8  # of the card's free memory that rows and tables may take
@@ -57,7 +57,9 @@ def _room(network: SketchNetwork) -> float:
     thrice when they are saved.
     """
     settings = network.config
-    tables = 8 * 4 * settings.width * (1 + settings.n_outputs * settings.wide) if settings.learn else 0
+    tables = 0
+    if settings.learn:
+        tables = 8 * 4 * (len(network.projection.weight) + settings.width * settings.n_outputs * settings.wide)
     return _SHARE * torch.cuda.mem_get_info(network.device)[0] - tables
 
 
@@ -65,8 +67,8 @@ def is_known(settings: NetworkConfig, task: Task, config: TrainingConfig) -> boo
     """Whether steps of such networks can be captured."""
     if task.kind == "multilabel":
         return False
-    if settings.learn:
-        return settings.scheme == "count_sketch" and settings.eta == 1 and config.optimiser == "adamw"
+    if settings.learn:  # Li's layer takes rows whose ids are those of its weights, where a wide path wants columns
+        return config.optimiser == "adamw" and (settings.scheme == "count_sketch" or not settings.wide)
     return not settings.wide and settings.feature_dropout == 0
 
 
@@ -107,6 +109,9 @@ class CapturedSteps:
             self._weights = torch.from_numpy(weights).to(self._device)
         self._rates = torch.zeros(self.n_batches, RATES, device=self._device)
         self._keys = torch.zeros(self.n_batches, 2, dtype=torch.int64, device=self._device)
+        self._gates = None  # whether steps update the projection, where not all of them do
+        if network.config.learn and network.config.eta < 1:
+            self._gates = torch.zeros(self.n_batches, 1, device=self._device)
         self._at = torch.zeros((), dtype=torch.int64, device=self._device)
         self._loss, self._seen = torch.zeros((), dtype=torch.float64, device=self._device), 0
         self._tables = {name: Table(layer, self._device) for name, layer in self._layers.items()}
@@ -152,7 +157,8 @@ class CapturedSteps:
         mine = self._team.take(size)
         keys, rates = self._keys.index_select(0, at).view(-1), self._rates.index_select(0, at).view(-1)
         self._optimiser.zero_grad()
-        outputs = self._outputs(places[mine], self._rows.csr, keys)
+        gate = None if self._gates is None else self._gates.index_select(0, at).view(-1)
+        outputs = self._outputs(places[mine], self._rows.csr, keys, gate)
         losses = self._task.losses(outputs.float(), self._targets.index_select(0, rows[mine]))
         if self._weights is not None:
             losses = losses * self._weights.index_select(0, rows[mine])
@@ -161,19 +167,19 @@ class CapturedSteps:
         self._team.add_gradients(self._optimiser.leaves)
         for table in self._tables.values():
             self._team.sum(table.gradient)
-        self._optimiser.step(rates)
+        self._optimiser.step(rates, gate)
         for table in self._tables.values():
             table.step(places, self._rows.csr, rates)
         self._loss.add_(loss.detach(), alpha=size)
         self._at += 1
 
-    def _outputs(self, rows: torch.Tensor, csr, keys: torch.Tensor | None) -> torch.Tensor:
+    def _outputs(self, rows: torch.Tensor, csr, keys: torch.Tensor | None, gate=None) -> torch.Tensor:
         """Of rows of CSR arrays, or of the projected rows; without keys nothing is dropped."""
         network, settings = self._network, self._network.config
         rate = settings.feature_dropout if keys is not None else 0.0
         if settings.learn:
-            table = self._tables["projection"]
-            x = Sketch.apply(network.projection.bias, table, network.projection.operator, rows, csr, keys, rate)
+            layer = network.projection
+            x = Sketch.apply(layer.bias, self._tables["projection"], layer.operator, rows, csr, keys, rate, gate)
         else:
             x = self._rows.projected.index_select(0, rows)
         once = not settings.learn and settings.normalise != "batch"  # when they came
@@ -232,6 +238,9 @@ class CapturedSteps:
         total = config.epochs * self.n_batches
         rates = [self._optimiser.rates(epoch, first + number, total) for number in range(self.n_batches)]
         self._rates.copy_(torch.tensor(rates))
+        if self._gates is not None:
+            updates = [updates_projection(self._network.config.eta, config.seed, int(step)) for step in numbers]
+            self._gates.copy_(torch.tensor(updates)[:, None])
         self._at.fill_(skip)
 
     def pending(self) -> tuple[float, float]:

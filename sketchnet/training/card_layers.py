@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from sketchnet.kernels import backend
+from sketchnet.nn import LearnableProjection
 from sketchnet.nn.table import TableLayer
 from sketchnet.training.optimisers import LazyAdam
 
@@ -13,6 +14,9 @@ class Table:
     """The weights of a layer's columns on the card, with gradient and moments."""
 
     def __init__(self, layer: TableLayer, device: torch.device):
+        # Where the scheme's hash does not say it: the output that each weight leads to.
+        looked_up = isinstance(layer, LearnableProjection) and not layer.one_each
+        self.outputs = torch.from_numpy(layer.outputs()).to(device) if looked_up else None
         layer.weight.data = layer.weight.data.to(device)
         self.weight = layer.weight.detach()
         self.gradient = torch.zeros_like(self.weight)
@@ -45,19 +49,23 @@ def anchor(like: torch.Tensor) -> torch.Tensor:
 
 class Sketch(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, bias, table, operator, rows, csr, keys, rate):
+    def forward(ctx, bias, table, operator, rows, csr, keys, rate, gate):
+        """`gate`, where there is one, is 0 in steps that leave the layer's weights alone, else 1."""
         out = torch.empty(len(rows), operator.k, device=bias.device)
-        backend("gpu").sketch_forward(rows, csr, keys, rate, operator._key, table.weight, bias, out)
-        ctx.kept = table, operator, rows, csr, keys, rate
+        where = operator._key if table.outputs is None else table.outputs
+        backend("gpu").sketch_forward(rows, csr, keys, rate, where, table.weight, bias, out)
+        ctx.kept = table, where, rows, csr, keys, rate, gate
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
-        table, operator, rows, csr, keys, rate = ctx.kept
+        table, where, rows, csr, keys, rate, gate = ctx.kept
         gradient = gradient.float().contiguous()
-        backend("gpu").sketch_backward(rows, csr, keys, rate, operator._key, gradient, table.gradient)
-        return gradient.sum(dim=0), None, None, None, None, None, None
+        if gate is not None:
+            gradient = gradient * gate
+        backend("gpu").sketch_backward(rows, csr, keys, rate, where, gradient, table.gradient)
+        return gradient.sum(dim=0), None, None, None, None, None, None, None
 
 
 class Product(torch.autograd.Function):

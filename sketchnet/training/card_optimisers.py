@@ -63,12 +63,20 @@ class CardAdam(_Dense):
         self._moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in self._parameters]
         for number, table in enumerate(tables.values(), start=1):
             table.offset = 3 * number
+        self._gated = network.projection.bias if network.config.learn else None
 
     @torch.no_grad()
-    def step(self, rates: torch.Tensor) -> None:
+    def step(self, rates: torch.Tensor, gate: torch.Tensor | None = None) -> None:
+        """Where `gate` is 0, the bias of the projection and its moments stay. (Corrections of its moments count such
+        steps too; torch's AdamW, on the processor, does not count them.)
+        """
         for (p, copy, gradient), moments in zip(self._gradients(), self._moments):
+            gated = [p, *moments] if gate is not None and p is self._gated else []
+            before = [tensor.clone() for tensor in gated]
             how = moments, rates, LazyAdam.betas, LazyAdam.epsilon, p.ndim > 1
             backend("gpu").adam_all(p, copy, gradient.contiguous(), *how)
+            for tensor, old in zip(gated, before):
+                tensor.copy_(torch.where(gate > 0, tensor, old))
 
     def rates(self, epoch: int, step: int, total: int) -> list[float]:
         config, factor = self._config, LazyAdam.factor(step / total)
@@ -113,7 +121,7 @@ class CardMomentum(_Dense):
         self._velocities, self._epoch = [torch.zeros_like(p) for p in self._parameters], 0
 
     @torch.no_grad()
-    def step(self, rates: torch.Tensor) -> None:
+    def step(self, rates: torch.Tensor, gate: None = None) -> None:
         for (p, copy, gradient), v in zip(self._gradients(), self._velocities):
             v.mul_(rates[1]).add_(gradient)
             if self._config.l2 and p.ndim > 1:

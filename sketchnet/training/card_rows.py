@@ -29,19 +29,26 @@ NARROW = torch.bfloat16  # the type of rows that are normalised once: products t
 
 def make_rows(network: SketchNetwork, data, config: TrainingConfig, room: float, note):
     """All rows if they fit into `room` bytes, else windows of them."""
-    kind = ResidentRows if size_of(network.config, data) <= room else StreamedRows
+    kind = ResidentRows if size_of(network, data) <= room else StreamedRows
     return kind(network, data, config, note)
 
 
-def size_of(settings: NetworkConfig, data) -> float:
+def size_of(network: SketchNetwork, data) -> float:
     """The most that all rows take on the card: sparse ones twice, while they are joined."""
-    if settings.learn:
-        return 2 * (data.n_entries * _entry(settings) + 8 * data.n_rows)
-    return data.n_rows * _projected(settings)
+    if network.config.learn:
+        spread = max(1.0, network.projection.operator.per_entry)
+        return 2 * (spread * data.n_entries * _entry(network) + 8 * data.n_rows)
+    return data.n_rows * _projected(network.config)
 
 
-def _entry(settings: NetworkConfig) -> int:
-    return 4 + (4 if settings.width < 2**31 else 8)
+def _ids(network: SketchNetwork) -> np.dtype:
+    """Of columns, or of the weights that they meet."""
+    most = max(network.config.width, len(network.projection.weight) if network.config.learn else 0)
+    return np.dtype(np.int32 if most < 2**31 else np.int64)
+
+
+def _entry(network: SketchNetwork) -> int:
+    return 4 + _ids(network).itemsize
 
 
 def _projected(settings: NetworkConfig) -> int:
@@ -56,9 +63,10 @@ def upload(network: SketchNetwork, batch: CsrBatch) -> tuple[torch.Tensor, ...]:
 
 def _as_kernels_want(network: SketchNetwork, batch: CsrBatch) -> CsrBatch:
     batch = network.columns(batch)
-    ids = np.int32 if network.config.width < 2**31 else np.int64
+    if network.config.learn:
+        batch = network.projection.spread(batch)
     offsets = (batch.indptr - batch.indptr[0]).astype(np.int64)
-    return CsrBatch(offsets, batch.indices.astype(ids), batch.values.astype(np.float32), batch.n_columns)
+    return CsrBatch(offsets, batch.indices.astype(_ids(network)), batch.values.astype(np.float32), batch.n_columns)
 
 
 class _Rows:
@@ -156,12 +164,12 @@ class StreamedRows(_Rows):
         super().__init__(network, data, config)
         settings = network.config
         self.places = self._numbers()
-        longest = np.sort(np.concatenate([np.diff(b.indptr) for b in iterate_batches(data, _ROWS, shuffle=False)]))
-        fitting = _WINDOW // (self.batch * (_entry(settings) if settings.learn else _projected(settings)))
+        batches = (_as_kernels_want(network, batch) for batch in iterate_batches(data, _ROWS, shuffle=False))
+        lengths = np.sort(np.concatenate([np.diff(batch.indptr) for batch in batches]))
+        fitting = _WINDOW // (self.batch * (_entry(network) if settings.learn else _projected(settings)))
         self._most_rows = self.batch * min(self.n_batches, max(1, fitting))
-        self._most_entries = max(int(longest[-self.batch :].sum()), min(data.n_entries, _WINDOW // _entry(settings)))
-        ids = np.dtype(np.int32 if settings.width < 2**31 else np.int64)
-        self._slots = [Slot(self._most_rows, self._most_entries, ids, self._device) for _ in range(2)]
+        self._most_entries = max(int(lengths[-self.batch :].sum()), min(int(lengths.sum()), _WINDOW // _entry(network)))
+        self._slots = [Slot(self._most_rows, self._most_entries, _ids(network), self._device) for _ in range(2)]
         if settings.learn:
             self.csr = tuple(torch.zeros_like(tensor) for tensor in self._slots[0].brought)
             return
@@ -210,13 +218,14 @@ class StreamedRows(_Rows):
     def _pieces(self, batches) -> Iterator[tuple[list[np.ndarray], list[CsrBatch]]]:
         """As many batches as fit a window, again and again."""
         numbers, held, n_rows, n_entries = [], [], 0, 0
-        for rows, batch in batches:
-            entries = int(batch.indptr[-1] - batch.indptr[0])
+        for rows, given in batches:
+            batch = _as_kernels_want(self._network, given)
+            entries = int(batch.indptr[-1])
             if held and (n_rows + len(rows) > self._most_rows or n_entries + entries > self._most_entries):
                 yield numbers, held
                 numbers, held, n_rows, n_entries = [], [], 0, 0
             numbers.append(rows)
-            held.append(_as_kernels_want(self._network, batch))
+            held.append(batch)
             n_rows, n_entries = n_rows + len(rows), n_entries + entries
         if held:
             yield numbers, held

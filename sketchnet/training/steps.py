@@ -118,8 +118,11 @@ def choose_updates(network: SketchNetwork, seed: int, step: int) -> None:
     """Let the batch update the projection with probability `eta`."""
     layer = network.projection
     if isinstance(layer, LearnableProjection) and layer.eta < 1:
-        word = random.words(seed, random.STREAM_ETA, step, 0)[0, 0]
-        layer.requires_grad_(bool(word < layer.eta * 2.0**32))
+        layer.requires_grad_(updates_projection(layer.eta, seed, step))
+
+
+def updates_projection(eta: float, seed: int, step: int) -> bool:
+    return bool(random.words(seed, random.STREAM_ETA, step, 0)[0, 0] < eta * 2.0**32)
 
 
 def set_seed(network: SketchNetwork, seed: int, step: int) -> None:

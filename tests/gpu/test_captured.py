@@ -42,7 +42,8 @@ def taken(csr, rows):
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("k", [1, 37, 1000, 2500])
-def test_sketch_and_its_gradient(k, index):
+@pytest.mark.parametrize("look_up", [False, True])
+def test_sketch_and_its_gradient(k, index, look_up):
     csr, rows, weight, _, _ = batch(k=k, index=index)
     bias, key = np.random.default_rng(1).standard_normal(k).astype(np.float32), random.hash_key(3, 4)
     indptr, indices, values = taken(csr, rows)
@@ -50,12 +51,13 @@ def test_sketch_and_its_gradient(k, index):
     expected = np.empty((len(rows), k), np.float32)
     CPU.scatter_forward(indptr, indices, values, None, codes, weight, bias, expected)
     on_card, (numbers, w, b) = card(*csr), card(rows, weight, bias)
+    where = card(np.where(codes < 0, ~codes, codes).astype(np.int32))[0] if look_up else key
     out = torch.empty(len(rows), k, device="cuda")
-    backend("gpu").sketch_forward(numbers, on_card, None, 0.0, key, w, b, out)
+    backend("gpu").sketch_forward(numbers, on_card, None, 0.0, where, w, b, out)
     np.testing.assert_allclose(out.cpu(), expected, rtol=1e-5, atol=1e-5)
     gradient = np.random.default_rng(2).standard_normal(expected.shape).astype(np.float32)
     found = torch.zeros_like(w)
-    backend("gpu").sketch_backward(numbers, on_card, None, 0.0, key, *card(gradient), found)
+    backend("gpu").sketch_backward(numbers, on_card, None, 0.0, where, *card(gradient), found)
     expected = CPU.scatter_backward(indptr, indices, values, None, codes, gradient)
     np.testing.assert_allclose(found.cpu(), expected, rtol=1e-4, atol=1e-4)
 
@@ -123,6 +125,8 @@ def rows(n=4000, d=20_000):
         {},
         {"wide": False},
         {"hashed_columns": 5000},
+        {"eta": 0.5, "wide": False},
+        {"scheme": "li", "wide": False},
         FIXED,
         {**FIXED, "scheme": "gaussian", "normalise": "max_abs"},
         {**FIXED, "optimiser": "sgd", "learning_rate": 0.05, "l2": 1e-3},
@@ -139,7 +143,9 @@ def test_trains_as_the_processor_does(settings):
     assert abs(there.score(X, y) - here.score(X, y)) < 0.03
 
 
-@pytest.mark.parametrize("settings", [{}, FIXED, {**FIXED, "scheme": "srht", "normalise": "batch"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"feature_dropout": 0.5}, FIXED, {**FIXED, "scheme": "srht", "normalise": "batch"}]
+)
 def test_rows_that_do_not_fit_come_in_windows(settings, monkeypatch):
     """The same steps on the same rows, whether they lie on the card or not; sums there have no fixed order."""
     X, y = rows()

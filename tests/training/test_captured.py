@@ -34,13 +34,17 @@ def taken(rows, csr):
     return CPU.gather_rows(*(tensor.numpy() for tensor in csr), rows.numpy())
 
 
-def sketch_forward(rows, csr, keys, rate, key, weight, bias, out):
-    codes = CPU.draw_buckets(key, np.arange(len(weight)), out.shape[1])
+def codes_of(where, n_weights, k):
+    return where.numpy() if isinstance(where, torch.Tensor) else CPU.draw_buckets(where, np.arange(n_weights), k)
+
+
+def sketch_forward(rows, csr, keys, rate, where, weight, bias, out):
+    codes = codes_of(where, len(weight), out.shape[1])
     CPU.scatter_forward(*taken(rows, csr), None, codes, weight.numpy(), bias.detach().numpy(), out.numpy())
 
 
-def sketch_backward(rows, csr, keys, rate, key, gradient, out):
-    codes = CPU.draw_buckets(key, np.arange(len(out)), gradient.shape[1])
+def sketch_backward(rows, csr, keys, rate, where, gradient, out):
+    codes = codes_of(where, len(out), gradient.shape[1])
     out += torch.from_numpy(CPU.scatter_backward(*taken(rows, csr), None, codes, gradient.numpy()))
 
 
@@ -54,6 +58,7 @@ def wide_backward(rows, csr, keys, rate, gradient, out):
 
 def adam_rows(rows, csr, gradient, weight, moments, rates, betas, epsilon):
     used = np.unique(taken(rows, csr)[1])
+    used = used[gradient.view(len(gradient), -1).numpy()[used].any(axis=1)]  # as the card does
     tensors = [tensor.view(len(tensor), -1) for tensor in (weight, *moments)]
     table = np.hstack([tensor.numpy() for tensor in tensors])
     by_row = gradient.view(len(gradient), -1).numpy()[used]
@@ -154,6 +159,9 @@ def rows(n=500):
         {"wide": False, "l2": 0.01},
         {"hashed_columns": 500, "hidden": ()},
         {"scale_input": "max_abs", "batch_size": 64},
+        {"eta": 0.5, "wide": False, "normalise": "none", "hidden_norm": False},
+        {"scheme": "li", "options": {"s": 20}, "wide": False},
+        {"scheme": "li", "wide": False, "eta": 0.3},
         FIXED,
         {**FIXED, "normalise": "batch"},
         {**FIXED, "scheme": "gaussian", "normalise": "max_abs", "optimiser": "sgd", "learning_rate": 0.05, "l2": 1e-3},
@@ -170,7 +178,8 @@ def test_the_same_steps(card, settings, n_classes, room, monkeypatch):
     ours = SketchClassifier(device="cpu", **{**SMALL, **settings}).fit(X, y, weights)
     card.off()
     theirs = SketchClassifier(device="cpu", **{**SMALL, **settings}).fit(X, y, weights)
-    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=2e-3)
+    close = 5e-3 if "eta" in settings else 2e-3  # corrections of a gated bias count other steps
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=close)
     losses = [[record["loss"] for record in model.history_ if "loss" in record] for model in (ours, theirs)]
     np.testing.assert_allclose(*losses, rtol=1e-3)
     assert all(p.is_contiguous() for model in (ours, theirs) for p in model.model_.network.parameters())
@@ -244,7 +253,8 @@ def test_a_card_is_taken_where_it_helps(monkeypatch):
     assert device(10**6, name="cpu") == "cpu"
     assert device(10**6, **FIXED) == "cuda"
     assert device(10**6, learn_projection=False) == "cpu"  # with a wide path
-    assert device(10**6, eta=0.5) == device(10**6, scheme="li") == device(10**6, optimiser="sgd") == "cpu"
+    assert device(10**6, eta=0.5) == device(10**6, scheme="li", wide=False) == "cuda"
+    assert device(10**6, scheme="li") == device(10**6, optimiser="sgd") == "cpu"
     assert not captured.is_known(_settings(learn=True), Task("multilabel", (0, 1)), TrainingConfig())
 
 

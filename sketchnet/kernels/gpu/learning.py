@@ -1,8 +1,8 @@
 """The sparse layers in training, for rows that lie on the card: forward, backward, and Adam for the columns used.
 
 A batch is given by the numbers of its rows in CSR arrays, so that nothing has to be gathered and all shapes are known
-before: steps can be captured. Dropout of features is a hash of the entry's place and the step's key, drawn alike in
-both directions. Sums over rows that share a column are made by atomic additions, whose order is the card's.
+before: steps can be captured. Dropout of features is a hash of the entry's place in the batch and the step's key, drawn
+alike in both directions. Sums over rows that share a column are made by atomic additions, whose order is the card's.
 """
 
 from __future__ import annotations
@@ -24,35 +24,48 @@ def _key(keys):
 
 
 @triton.jit
-def _entries(indices, values, keys, keep_below, grow, t, stop, DROP: tl.constexpr):
-    """(ids, values, which there are) of the entries at t, those dropped with a value of zero."""
+def _entries(indices, values, keys, keep_below, grow, b, begin, t, stop, DROP: tl.constexpr):
+    """(ids, values, which there are) of the entries at t, those dropped with a value of zero. What is dropped follows
+    from the place of the row in the batch and of the entry in the row, not from where they lie on the card.
+    """
     there = t < stop
     ids = tl.load(indices + t, mask=there, other=0).to(tl.int64)
     value = tl.load(values + t, mask=there, other=0.0)
     if DROP:
         multiplier, offset = _key(keys)
-        kept = (hash64(t.to(tl.uint64), multiplier, offset) >> 32).to(tl.int64) < keep_below
+        place = (b << 32) + (t - begin)
+        kept = (hash64(place.to(tl.uint64), multiplier, offset) >> 32).to(tl.int64) < keep_below
         value = tl.where(kept, value * grow, 0.0)
     return ids, value, there
+
+
+@triton.jit
+def _output(ids, there, outputs, multiplier, offset, k, LOOK_UP: tl.constexpr):
+    """Where the weights `ids` lead to: by a table, or by Count Sketch's hash."""
+    if LOOK_UP:
+        found = tl.load(outputs + ids, mask=there, other=0)
+    else:
+        found = bucket_of(hash64(ids.to(tl.uint64), multiplier, offset), k)
+    return found
 
 
 @triton.jit(do_not_specialize=["multiplier", "offset", "k", "keep_below"])
 def _sketch(
     batch, indptr, indices, values, keys, keep_below: tl.int64, grow, multiplier: tl.uint64, offset: tl.uint64,
-    weight, bias, out, k,
-    DROP: tl.constexpr, ENTRIES: tl.constexpr, TILE: tl.constexpr,
+    outputs, weight, bias, out, k,
+    DROP: tl.constexpr, LOOK_UP: tl.constexpr, ENTRIES: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     b = tl.program_id(0).to(tl.int64)
     row = tl.load(batch + b)
     multiplier, offset = multiplier.to(tl.uint64), offset.to(tl.uint64)
     column = tl.program_id(1) * TILE + tl.arange(0, TILE)
-    stop = tl.load(indptr + row + 1)
+    begin, stop = tl.load(indptr + row), tl.load(indptr + row + 1)
     sums = tl.load(bias + column, mask=column < k, other=0.0)
-    for first in range(tl.load(indptr + row), stop, ENTRIES):
+    for first in range(begin, stop, ENTRIES):
         t = first + tl.arange(0, ENTRIES)
-        ids, value, there = _entries(indices, values, keys, keep_below, grow, t, stop, DROP)
+        ids, value, there = _entries(indices, values, keys, keep_below, grow, b, begin, t, stop, DROP)
         value *= tl.load(weight + ids, mask=there, other=0.0)
-        bucket = bucket_of(hash64(ids.to(tl.uint64), multiplier, offset), k)
+        bucket = _output(ids, there, outputs, multiplier, offset, k, LOOK_UP)
         sums += tl.sum(tl.where(bucket[:, None] == column[None, :], value[:, None], 0.0), axis=0)
     tl.store(out + b * k + column, sums, mask=column < k)
 
@@ -60,17 +73,17 @@ def _sketch(
 @triton.jit(do_not_specialize=["multiplier", "offset", "k", "keep_below"])
 def _sketch_backward(
     batch, indptr, indices, values, keys, keep_below: tl.int64, grow, multiplier: tl.uint64, offset: tl.uint64,
-    gradient, out, k,
-    DROP: tl.constexpr, ENTRIES: tl.constexpr,
+    outputs, gradient, out, k,
+    DROP: tl.constexpr, LOOK_UP: tl.constexpr, ENTRIES: tl.constexpr,
 ):  # fmt: skip
     b = tl.program_id(0).to(tl.int64)
     row = tl.load(batch + b)
     multiplier, offset = multiplier.to(tl.uint64), offset.to(tl.uint64)
-    stop = tl.load(indptr + row + 1)
-    for first in range(tl.load(indptr + row), stop, ENTRIES):
+    begin, stop = tl.load(indptr + row), tl.load(indptr + row + 1)
+    for first in range(begin, stop, ENTRIES):
         t = first + tl.arange(0, ENTRIES)
-        ids, value, there = _entries(indices, values, keys, keep_below, grow, t, stop, DROP)
-        bucket = bucket_of(hash64(ids.to(tl.uint64), multiplier, offset), k)
+        ids, value, there = _entries(indices, values, keys, keep_below, grow, b, begin, t, stop, DROP)
+        bucket = _output(ids, there, outputs, multiplier, offset, k, LOOK_UP)
         by_output = tl.load(gradient + b * k + bucket, mask=there, other=0.0)
         tl.atomic_add(out + ids, value * by_output, mask=there, sem="relaxed")
 
@@ -83,11 +96,11 @@ def _wide(
     b = tl.program_id(0).to(tl.int64)
     row = tl.load(batch + b)
     column = tl.program_id(1) * TILE + tl.arange(0, TILE)
-    stop = tl.load(indptr + row + 1)
+    begin, stop = tl.load(indptr + row), tl.load(indptr + row + 1)
     sums = tl.zeros((TILE,), tl.float32)
-    for first in range(tl.load(indptr + row), stop, ENTRIES):
+    for first in range(begin, stop, ENTRIES):
         t = first + tl.arange(0, ENTRIES)
-        ids, value, there = _entries(indices, values, keys, keep_below, grow, t, stop, DROP)
+        ids, value, there = _entries(indices, values, keys, keep_below, grow, b, begin, t, stop, DROP)
         inside = there[:, None] & (column < width)[None, :]
         weights = tl.load(weight + ids[:, None] * width + column[None, :], mask=inside, other=0.0)
         sums += tl.sum(value[:, None] * weights, axis=0)
@@ -103,10 +116,10 @@ def _wide_backward(
     row = tl.load(batch + b)
     column = tl.program_id(1) * TILE + tl.arange(0, TILE)
     by_output = tl.load(gradient + b * width + column, mask=column < width, other=0.0)
-    stop = tl.load(indptr + row + 1)
-    for first in range(tl.load(indptr + row), stop, ENTRIES):
+    begin, stop = tl.load(indptr + row), tl.load(indptr + row + 1)
+    for first in range(begin, stop, ENTRIES):
         t = first + tl.arange(0, ENTRIES)
-        ids, value, there = _entries(indices, values, keys, keep_below, grow, t, stop, DROP)
+        ids, value, there = _entries(indices, values, keys, keep_below, grow, b, begin, t, stop, DROP)
         inside = there[:, None] & (column < width)[None, :]
         to = out + ids[:, None] * width + column[None, :]
         tl.atomic_add(to, value[:, None] * by_output[None, :], mask=inside, sem="relaxed")
@@ -212,19 +225,31 @@ def _how(keys, rate: float) -> tuple:
     return keys, min(int((1 - rate) * 2.0**32), 2**32 - 1), 1 / (1 - rate)
 
 
-def sketch_forward(batch, csr, keys, rate: float, key, weight, bias, out) -> None:
-    """out[b] = bias + sums of value * weight of the columns of row batch[b], each at its column's bucket."""
+def _where(where, spare: torch.Tensor) -> tuple:
+    """(multiplier, offset, table, whether to look up) of a hash's key or of a table of outputs."""
+    if isinstance(where, torch.Tensor):
+        return 0, 0, where, True
+    return int(where[0]), int(where[1]), spare, False
+
+
+def sketch_forward(batch, csr, keys, rate: float, where, weight, bias, out) -> None:
+    """out[b] = bias + sums of value * weight of the columns of row batch[b], each at the output that `where` tells:
+    the key of Count Sketch's hash, or a table.
+    """
     k = out.shape[1]
     tile = tile_of(k, 1024)
     grid = len(batch), triton.cdiv(k, tile)
-    how = *_how(keys, rate), int(key[0]), int(key[1])
-    _sketch[grid](batch, *csr, *how, weight, bias, out, k, rate > 0, _ENTRIES, tile, num_warps=8)
+    *by, look_up = _where(where, weight)
+    _sketch[grid](
+        batch, *csr, *_how(keys, rate), *by, weight, bias, out, k, rate > 0, look_up, _ENTRIES, tile, num_warps=8
+    )
 
 
-def sketch_backward(batch, csr, keys, rate: float, key, gradient, out) -> None:
+def sketch_backward(batch, csr, keys, rate: float, where, gradient, out) -> None:
     """Add the gradient of each column's weight to `out`."""
-    how = *_how(keys, rate), int(key[0]), int(key[1]), gradient, out, gradient.shape[1]
-    _sketch_backward[(len(batch),)](batch, *csr, *how, rate > 0, 32, num_warps=1)
+    *by, look_up = _where(where, out)
+    how = *_how(keys, rate), *by, gradient, out, gradient.shape[1]
+    _sketch_backward[(len(batch),)](batch, *csr, *how, rate > 0, look_up, 32, num_warps=1)
 
 
 def wide_forward(batch, csr, keys, rate: float, weight, out) -> None:
