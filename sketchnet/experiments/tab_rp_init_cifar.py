@@ -102,9 +102,9 @@ EXPERIMENT = Experiment(
     slack=None,
     note=(
         "The dissertation's figure is lost, so there are no published values. It has 110 layers, 500 epochs, and the "
-        "mean of the last 100; here it is 20 layers, 30 epochs, and the mean of the last 5. CIFAR-100 and SVHN are left "
-        "out. Outperforming means p <= 0.05 in the one-sided rank-sum test of Wilcoxon, Mann and Whitney. SRHT is the "
-        "dissertation's form, which is i.i.d. normal, so He's, where a layer has at most ln(50,000)^2 = 117 inputs; the "
-        "subsampled form is not in the dissertation."
+        "mean of the last 100; here it is 20 layers, 30 epochs, and the mean of the last 5. CIFAR-100 and SVHN are "
+        "left out. Outperforming means p <= 0.05 in the one-sided rank-sum test of Wilcoxon, Mann and Whitney. SRHT "
+        "is the dissertation's form, which is i.i.d. normal, so He's, where a layer has at most ln(50,000)^2 = 117 "
+        "inputs; the subsampled form is not in the dissertation."
     ),
 )
