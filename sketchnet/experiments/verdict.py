@@ -17,7 +17,7 @@ def of_claim(claim: Claim, values: Values) -> str:
 
 
 def of_entry(experiment: Experiment, entry: Entry, values: Values) -> str:
-    """Whether it is as good as the published value, better or worse by more than the slack; "" if that cannot be said."""
+    """As good as the published value, or better or worse by more than the slack; "" if that cannot be said."""
     measured = values.runs.get((entry.series, entry.x))
     if not measured or entry.published is None or experiment.slack is None:
         return ""
