@@ -46,13 +46,11 @@ def _facts(measured: Measured, records: list[dict]) -> list[tuple[str, Content]]
     seconds = seconds_of(records)
     seeds = sorted({record["seed"] for record in records})
     done, asked = len(records), len(measured.experiment.cells(measured.scale))
-    rows: list[tuple[str, Content]] = [
-        ("Scale", measured.scale if done == asked else f"{measured.scale}; {done} of {asked} measurements so far"),
-        ("Time", (Number(seconds, time_shown(seconds), f"{measured.label}/seconds"), f" for {done} measurements")),
-        ("Seeds", ", ".join(map(str, seeds))),
-        ("When", days_of(records)),
+    took = Number(seconds, time_shown(seconds), f"{measured.label}/seconds")
+    part = "" if done == asked else f" of {asked}"
+    whose = f" for {done}{part} measurements at scale {measured.scale}, seed{'s' if len(seeds) > 1 else ''} "
+    return [
+        ("Measured", (took, whose + ", ".join(map(str, seeds)) + f"; {days_of(records)}")),
         ("Versions", "; ".join(circumstances(records, "sketchnet", "python", "torch", "numpy")) or "not known"),
-        ("Hardware", "; ".join(circumstances(records, "machine")) or "not known"),
+        ("Hardware", "; ".join(circumstances(records, "machine", "device")) or "not known"),
     ]
-    devices = circumstances(records, "device")
-    return rows + [("Device", ", ".join(devices))] if devices else rows

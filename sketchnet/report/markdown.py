@@ -23,7 +23,7 @@ from sketchnet.report.document import (
     parts,
 )
 
-_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~&$])")  # what Markdown or HTML would take for markup
+_MARKS = re.compile(r"([\\`*_{}\[\]>#|~&$])")  # what Markdown or HTML would take for markup
 
 
 def markdown_of(page: Page) -> str:
@@ -46,7 +46,9 @@ def _block(block) -> str:
         Facts: lambda: "\n".join(f"- {_plain(name)}: {_content(content)}" for name, content in block.rows),
         Tiles: lambda: _tiles(block),
         Table: lambda: _table(block),
-        Claims: lambda: "\n".join(f"- **{_plain(verdict.word)}**: {_plain(text)}" for text, verdict in block.rows),
+        Claims: lambda: "\n".join(
+            ["What the thesis says:", "", *(f"- **{_plain(verdict.word)}**: {_plain(x)}" for x, verdict in block.rows)]
+        ),
         Figure: lambda: "\n\n".join(
             [f"*{_plain(block.caption)}*", *([_table(block.numbers)] if block.numbers is not None else [])]
         ),
@@ -90,7 +92,7 @@ def _part(part) -> str:
 
 def _plain(text: str) -> str:
     """Text that means itself."""
-    return _MARKS.sub(r"\\\1", text.replace("\n", " "))
+    return _MARKS.sub(r"\\\1", text.replace("\n", " ")).replace("<", "&lt;")
 
 
 def _code(text: str) -> str:
