@@ -12,8 +12,10 @@ from torch import nn
 from torch.nn import functional
 
 from sketchnet.checks import check_choice, check_flag, check_integer, check_real
-from sketchnet.data.csr import CsrBatch, as_csr
+from sketchnet.data.csr import CsrBatch, as_csr, as_ids, real_values
 from sketchnet.errors import InputError
+from sketchnet.kernels import backend
+from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.normalisation import Moments
 from sketchnet.projection import SCHEMES
@@ -27,14 +29,15 @@ _ROWS, _NUMBERS = 1024, 1 << 24  # looked at together: so many rows, if they hav
 class AutoencoderConfig:
     """All that determines an autoencoder before training.
 
-    visible: "counts" of words, whose distribution is given back, or "real" numbers, standardised column by column.
-    Counts are encoded as if all documents had the same number of words.
+    visible: "counts" of words, whose distribution is given back, or "real" numbers, whose direction is. Counts are
+    encoded as if all documents had the same number of words; real rows, projected if they are, are brought to the
+    length 1 and then standardised column by column.
     scheme, n_components, options: a fixed projection of real rows in front; None for none. hidden: widths of the layers
     between the rows and the `n_codes` units in the middle; the way back mirrors them. units: of the hidden layers,
     logistic ("binary") or "relu". binary_codes: logistic units in the middle too, whose inputs get Gaussian noise with
     the deviation `noise` in training, which drives them to 0 or 1 (Salakhutdinov and Hinton's semantic hashing, 2009).
-    feature_dropout: the share of a row's numbers that is left out in training before the rest, grown to make up for it,
-    is encoded; all of the row has to be given back. So codes must follow from what words have in common.
+    feature_dropout: the share of a row's non-zeros that is left out in training before the rest is projected and
+    encoded; all of the row has to be given back. So codes must follow from what words have in common.
     """
 
     n_columns: int
@@ -129,19 +132,29 @@ class Autoencoder(nn.Module):
 
     # -- rows
 
+    def thin(self, batch: CsrBatch, key) -> CsrBatch:
+        """The batch without the non-zeros that a hash leaves out; the others grow to make up for it."""
+        arrays = batch.indptr, as_ids(batch.indices), real_values(batch.values)
+        arrays = backend().drop_entries(*arrays, self.config.feature_dropout, key)
+        return CsrBatch(*arrays, batch.n_columns)
+
     def visible(self, batch: CsrBatch) -> torch.Tensor:
         """Dense rows as the first layer takes them."""
         rows = self.raw(batch)
         return rows if self.config.visible == "counts" else (rows - self.shift) * self.scale
 
     def raw(self, batch: CsrBatch) -> torch.Tensor:
-        """Checked, projected if there is a projection, not yet standardised."""
+        """Checked; real rows are projected, if there is a projection, and brought to the length 1."""
+        rows = self._dense(batch)
+        return rows if self.config.visible == "counts" else functional.normalize(rows)
+
+    def _dense(self, batch: CsrBatch) -> torch.Tensor:
         if batch.n_columns < self.config.n_columns:
             batch = dataclasses.replace(batch, n_columns=self.config.n_columns)  # its last columns happen to be empty
         batch = as_csr(batch, self.config.n_columns)
         kind = self.encoder[0].weight.dtype
         if self.projection is not None:
-            return torch.from_numpy(self.projection.operator.apply(batch)).to(self.device, kind)
+            return self._projected(batch).to(self.device, kind)
         if self.config.visible == "counts" and batch.n_entries and batch.values.min() < 0:
             raise InputError(f"a count is {batch.values.min():g}; counts of words are 0 or more")
         rows = torch.zeros(batch.n_rows, batch.n_columns, dtype=kind, device=self.device)
@@ -150,6 +163,14 @@ class Autoencoder(nn.Module):
         values = torch.from_numpy(np.require(batch.values[: len(owners)], requirements="W"))  # torch wants it writable
         rows.view(-1).index_add_(0, places, values.to(self.device, kind))
         return rows
+
+    def _projected(self, batch: CsrBatch) -> torch.Tensor:
+        operator = self.projection.operator
+        if self.device.type != "cuda" or gpu_missing() is not None:
+            return torch.from_numpy(operator.apply(batch))
+        from sketchnet.projection.on_device import project_on_device  # here, because the processor does not need it
+
+        return project_on_device(operator, batch, device=self.device)
 
     def set_moments(self, moments: Moments) -> None:
         """Standardise by these moments of the training rows; columns that never vary become zero. Documents are brought
@@ -161,6 +182,12 @@ class Autoencoder(nn.Module):
         by = np.where(moments.deviation > 1e-12 * np.maximum(moments.max_abs, 1e-300), moments.deviation, np.inf)
         self.shift.copy_(torch.from_numpy(moments.mean))
         self.scale.copy_(torch.from_numpy(1 / by))
+
+    def centre_codes(self, mean: torch.Tensor) -> None:
+        """Move linear codes by -mean; what is given back stays the same."""
+        with torch.no_grad():
+            self.encoder[-1].bias -= mean
+            self.decoder[0].bias += self.decoder[0].weight @ mean
 
     # -- there and back
 
@@ -178,24 +205,25 @@ class Autoencoder(nn.Module):
         return torch.sigmoid(codes if noise is None else codes + noise)
 
     def decode(self, codes: torch.Tensor) -> torch.Tensor:
-        """Standardised rows, or for counts the logits of the words' distribution."""
+        """The direction of standardised rows, or for counts the logits of the words' distribution."""
         for layer in self.decoder[:-1]:
             codes = self._unit(layer(codes))
         return self.decoder[-1](codes)
 
-    def losses(self, rows: torch.Tensor, mine: slice = slice(None)) -> torch.Tensor:
-        """Of some rows of a batch: the mean cross-entropy of each one's words, zero for an empty document; or the mean
-        squared error. What is drawn in training is drawn for the whole batch.
+    def losses(self, rows: torch.Tensor, seen: torch.Tensor | None = None, mine: slice = slice(None)) -> torch.Tensor:
+        """Of some rows of a batch, of which the encoder sees `seen`, or all there is: the mean cross-entropy of each
+        one's words, zero for an empty document; or the squared distance of real rows, both brought to the length 1.
+        The noise of training is drawn for the whole batch.
         """
         config, noise = self.config, None
         if self.training and config.binary_codes and config.noise > 0:
             noise = config.noise * torch.randn(len(rows), config.n_codes, dtype=rows.dtype, device=rows.device)[mine]
-        seen = functional.dropout(rows, config.feature_dropout, self.training)[mine]
-        back, rows = self.decode(self.encode(seen, noise)), rows[mine]
-        if self.config.visible == "counts":
+        rows, seen = rows[mine], (rows if seen is None else seen)[mine]
+        back = self.decode(self.encode(seen, noise))
+        if config.visible == "counts":
             lengths = rows.sum(dim=1).clamp(min=1)
             return -(rows * functional.log_softmax(back, dim=1)).sum(dim=1) / lengths
-        return (back - rows).square().mean(dim=1)
+        return (functional.normalize(back) - functional.normalize(rows)).square().sum(dim=1)
 
 
 def _linear(a: int, b: int, units: str) -> nn.Linear:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import closing
 
 import numpy as np
 import torch
 
+from sketchnet import random
 from sketchnet.checks import check_integer
-from sketchnet.data.batches import epoch_order, iterate_batches, iterate_numbered
+from sketchnet.data.batches import iterate_batches, iterate_numbered
+from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.memory import parse_memory
 from sketchnet.nn import Autoencoder, AutoencoderConfig
@@ -27,6 +30,8 @@ _LOOKED_AT = 4096  # rows that tell counts from real numbers
 _EPOCHS, _STEPS, _FEWEST = 50, 20_000, 5  # of finetuning: about so many steps, within so many epochs
 _DROPPED = 0.8  # of a row's numbers: of documents a fifth of the words is enough to tell what they are about
 _RATE = 3e-3  # with so much left out, gradients are noisy but hardly overfit
+_L2 = 0.05
+_TOGETHER, _NUMBERS = 32, 1 << 23  # batches that are thinned and projected together, and numbers of their rows
 
 
 def build_autoencoder(data, settings: dict, seed: int) -> Model:
@@ -43,6 +48,7 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
     network.setdefault("units", "binary" if network["visible"] == "counts" else "relu")
     network.setdefault("feature_dropout", _DROPPED)
     training.setdefault("rate", _RATE)
+    training.setdefault("l2", _L2)
     n = max(1, data.n_rows)
     if training.setdefault("pretrain", True) is True:
         training["pretrain"] = machine_epochs(n)
@@ -76,49 +82,86 @@ class Unsupervised:
             run.team.equalise(network)
         return AutoencoderSteps(model, examples, parse_memory(run.memory), run.team)
 
-    def finish(self, model: Model, examples: Examples, valid: Examples | None) -> None:
-        return None
+    def finish(self, model: Model, examples: Examples, valid: Examples | None) -> dict | None:
+        """Codes get the mean zero, because angles between them depend on where zero is. Logistic ones stay."""
+        network = model.network
+        if network.config.binary_codes:
+            return None
+        mean = torch.zeros(network.config.n_codes, dtype=torch.float64, device=network.device)
+        with torch.no_grad():
+            for batch in iterate_batches(examples.data, network.at_once, shuffle=False):
+                mean += network(batch).double().sum(dim=0) / examples.data.n_rows
+            network.centre_codes(mean.to(network.encoder[-1].bias))
+        return {"stage": "centre", "moved_by": float(mean.norm())}
 
 
 class AutoencoderSteps(PlainSteps):
-    """Rows are kept as the first layer takes them if they fit the budget, else read anew."""
+    """Rows are kept as the first layer takes them if they fit the budget, else read anew. What is left of them when
+    some of their numbers are left out is made in every epoch, for many batches at a time.
+    """
 
     def __init__(self, model: Model, examples: Examples, budget: int, team):
         self._network, self._config, self._team = model.network, model.training, team
-        self._data, self._kept = examples.data, None
+        self._data, self._kept, self._valid, self._budget = examples.data, None, None, budget
         self._optimiser = make_optimiser(self._network, self._config)
         self._optimiser.shared = not team.alone
         self._source = self
         self.n_batches = -(-self._data.n_rows // self._config.batch_size)
-        if 4 * self._data.n_rows * self._network.config.n_visible <= budget:
-            width, done = self._network.config.n_visible, 0
+        width = self._network.config.n_visible
+        self._together = max(1, min(_TOGETHER, _NUMBERS // (width * self._config.batch_size)))
+        if 4 * self._data.n_rows * width <= budget:
             self._kept = torch.empty(self._data.n_rows, width, device=self._network.device)
+            done = 0
             for batch in iterate_batches(self._data, self._network.at_once, shuffle=False):
                 self._kept[done : done + batch.n_rows] = self._network.visible(batch)
                 done += batch.n_rows
 
     def batches(self, epoch: int, skip: int):
-        """(row numbers, dense rows) in the epoch's order."""
-        config, order = self._config, {"seed": self._config.seed, "epoch": epoch}
-        if self._kept is None:
-            for rows, batch in iterate_numbered(self._data, config.batch_size, skip=skip, **order):
-                yield rows, self._network.visible(batch)
-            return
-        for number, rows in enumerate(epoch_order(self._data, config.batch_size, **order)):
-            if number >= skip:
-                yield rows, self._kept[torch.from_numpy(rows).to(self._kept.device)]
+        """(row numbers, (dense rows, what the encoder sees of them)) in the epoch's order."""
+        network, config, together = self._network, self._config, self._together
+        order = {"seed": config.seed, "epoch": epoch, "skip": skip // together}
+        chunks = iterate_numbered(self._data, together * config.batch_size, **order)
+        with closing(chunks):
+            for number, (rows, batch) in enumerate(chunks, start=skip // together):
+                whole = self._rows(rows, batch)
+                seen = whole
+                if network.config.feature_dropout > 0:
+                    key = random.hash_key(config.seed, random.STREAM_FEATURE_DROPOUT, epoch << 32 | number)
+                    seen = network.visible(network.thin(batch, key))
+                begun = max(0, skip - number * together) * config.batch_size
+                for start in range(begun, len(rows), config.batch_size):
+                    span = slice(start, start + config.batch_size)
+                    yield rows[span], (whole[span], seen[span])
 
-    def _loss(self, rows: np.ndarray, batch: torch.Tensor, step: int, mine: slice) -> torch.Tensor:
-        return self._network.losses(batch, mine).sum() / len(rows)
+    def _rows(self, numbers: np.ndarray, batch: CsrBatch) -> torch.Tensor:
+        if self._kept is None:
+            return self._network.visible(batch)
+        return self._kept[torch.from_numpy(numbers).to(self._kept.device)]
+
+    def _loss(self, rows: np.ndarray, batch: tuple, step: int, mine: slice) -> torch.Tensor:
+        return self._network.losses(*batch, mine).sum() / len(rows)
 
     def evaluate(self, examples: Examples) -> tuple[float, float]:
         """What is lost of examples, twice: it is the error too."""
         self._network.eval()
-        sums = torch.zeros(2, dtype=torch.float64)
+        sums = torch.zeros(2, dtype=torch.float64, device=self._network.device)
         with torch.no_grad():
-            for number, batch in enumerate(iterate_batches(examples.data, self._network.at_once, shuffle=False)):
-                if number % self._team.count == self._team.rank:
-                    losses = self._network.losses(self._network.visible(batch)).double()
-                    sums += torch.stack([losses.sum().cpu(), torch.tensor(float(len(losses)))])
-        total, n = self._team.sum(sums).tolist()
+            for rows in self._valid_rows(examples):
+                losses = self._network.losses(rows).double()
+                sums += torch.stack([losses.sum(), torch.full_like(losses[0], len(losses))])
+        total, n = self._team.sum(sums.cpu()).tolist()
         return total / n, total / n
+
+    def _valid_rows(self, examples: Examples):
+        """This process's share of them; kept from the first time on, if they fit the budget."""
+        if self._valid is not None:
+            yield from self._valid
+            return
+        fits = 4 * examples.data.n_rows * self._network.config.n_visible <= self._budget
+        kept = []
+        for number, batch in enumerate(iterate_batches(examples.data, self._network.at_once, shuffle=False)):
+            if number % self._team.count == self._team.rank:
+                rows = self._network.visible(batch)
+                kept += [rows] if fits else []
+                yield rows
+        self._valid = kept if fits else None

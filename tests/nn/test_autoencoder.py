@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy import sparse
 
+from sketchnet import random
 from sketchnet.data import CsrBatch
 from sketchnet.data.csr import sparse_rows
 from sketchnet.errors import InputError
@@ -74,20 +75,56 @@ def test_documents_lose_the_mean_cross_entropy_of_their_words(hidden, units, bin
 
 
 @pytest.mark.parametrize("units", UNITS)
-def test_real_rows_lose_the_mean_squared_error_of_standardised_columns(units):
+def test_real_rows_lose_the_squared_distance_of_directions(units):
+    """Rows of the length 1, their columns standardised; the length does not matter, nor an empty row."""
     network = autoencoder(visible="real", units=units)
     x = np.random.default_rng(1).normal(2, 3, (50, D))
-    x[:, 4] = 0.1  # never varies
-    moments = Moments(D)
-    moments.update(x)
+    x[:, 4] = 0  # never varies
+    x[7] = 0
+    moments, even = Moments(D), unit(x)
+    moments.update(even)
     network.set_moments(moments)
-    expected = (x - x.mean(axis=0)) / np.where(np.arange(D) == 4, np.inf, x.std(axis=0))
+    expected = (even - even.mean(axis=0)) / np.where(np.arange(D) == 4, np.inf, even.std(axis=0))
     found = network.visible(sparse_rows(x))
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
-    _, back = there_and_back(network, found.numpy(), UNITS[units])
-    np.testing.assert_allclose(
-        network.losses(found).detach().numpy(), ((back - found.numpy()) ** 2).mean(axis=1), rtol=1e-12
-    )
+    np.testing.assert_allclose(network.visible(sparse_rows(1e-3 * x)).numpy(), expected, atol=1e-5)
+    codes, back = there_and_back(network, found.numpy(), UNITS[units])
+    np.testing.assert_allclose(network(sparse_rows(x)).detach().numpy(), codes, rtol=1e-9)
+    distance = ((unit(back) - unit(found.numpy())) ** 2).sum(axis=1)
+    np.testing.assert_allclose(network.losses(found).detach().numpy(), distance, rtol=1e-9)
+
+
+def unit(rows):
+    return rows / np.maximum(1e-300, np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("settings", [{}, {"visible": "real", "scheme": "count_sketch", "n_components": 6}])
+def test_the_encoder_sees_what_is_left_and_all_has_to_be_given_back(settings):
+    network, counts = autoencoder(**settings, feature_dropout=0.5), documents(400)
+    key = random.hash_key(3, random.STREAM_FEATURE_DROPOUT, 1)
+    left = network.thin(sparse_rows(counts), key).scipy().toarray()
+    assert ((left == 0) | (left == 2 * counts)).all()
+    share = (left > 0).sum() / (counts > 0).sum()
+    assert abs(share - 0.5) < 4 * 0.5 / np.sqrt((counts > 0).sum())
+    whole, seen = (network.visible(sparse_rows(x)) for x in (counts, left))
+    found = network.losses(whole, seen)
+    back = network.decode(network(sparse_rows(left)))
+    if settings:
+        expected = (unit(back.detach().numpy()) - unit(whole.numpy())) ** 2
+    else:
+        expected = -counts * torch.log_softmax(back, dim=1).detach().numpy() / np.maximum(1, counts.sum(1))[:, None]
+    np.testing.assert_allclose(found.detach().numpy(), expected.sum(axis=1), rtol=1e-9)
+    assert not torch.equal(found, network.losses(whole))
+
+
+def test_centred_codes_give_back_the_same():
+    for settings in ({}, {"hidden": ()}, {"visible": "real", "units": "relu"}):
+        network, rows = autoencoder(**settings), sparse_rows(documents())
+        with torch.no_grad():
+            codes, back = network(rows), network.decode(network(rows))
+            network.centre_codes(codes.mean(dim=0))
+            torch.testing.assert_close(network(rows), codes - codes.mean(dim=0))
+            torch.testing.assert_close(network.decode(network(rows)), back)
 
 
 @pytest.mark.parametrize("settings", [{}, {"units": "relu"}, {"visible": "real"}, {"binary_codes": True}])
@@ -134,7 +171,8 @@ def test_a_projection_in_front_is_the_operators(scheme):
     x = sparse.random_array((30, 1000), density=0.02, format="csr", rng=np.random.default_rng(2))
     projected = make_scheme(scheme, 16).sample(1000, 4).apply(x)
     batch = CsrBatch(x.indptr, x.indices, x.data, 1000)
-    np.testing.assert_allclose(network.raw(batch).numpy(), projected, rtol=1e-12)
+    projected = unit(projected)
+    np.testing.assert_allclose(network.raw(batch).numpy(), projected, rtol=1e-9)
     moments = Moments(16)
     moments.update(projected)
     network.set_moments(moments)
@@ -158,11 +196,11 @@ def test_noise_only_in_training_and_only_for_binary_codes():
 def test_what_is_drawn_is_drawn_for_the_whole_batch():
     """Shares of a batch lose together what the batch loses; the noise of bits is added to their inputs."""
     rows = torch.from_numpy(documents())
-    network = autoencoder(binary_codes=True, noise=4.0, feature_dropout=0.5).train()
+    network = autoencoder(binary_codes=True, noise=4.0).train()
     found = []
     for mine in (slice(None), slice(0, 3), slice(3, len(rows))):
         torch.manual_seed(0)
-        found.append(network.losses(rows, mine))
+        found.append(network.losses(rows, rows.flip(0), mine))
     torch.testing.assert_close(torch.cat(found[1:]), found[0])
     noise = torch.randn(len(rows), network.config.n_codes, dtype=rows.dtype)
     inputs = torch.special.logit(network.encode(rows))

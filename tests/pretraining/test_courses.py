@@ -65,12 +65,17 @@ def test_autoencoders_begin_as_the_stack_and_go_back_by_its_transpose():
     rows = documents(400, 400)
     machines = pretrained_alone(rows, sparse_rows(rows), (40, 12, 8, 3), ("binary", "binary", "gaussian"), "poisson")
     network = model.network
-    for up, machine in zip(network.encoder, machines, strict=True):
+    middle = len(machines) - 1  # where codes were moved in the end
+    for number, (up, machine) in enumerate(zip(network.encoder, machines, strict=True)):
         assert torch.equal(up.weight, machine.weight)
-        assert torch.equal(up.bias, machine.hidden_bias)
-    for down, machine in zip(network.decoder, machines[::-1], strict=True):
+        assert torch.equal(up.bias, machine.hidden_bias) == (number < middle)
+    for number, (down, machine) in enumerate(zip(network.decoder, machines[::-1], strict=True)):
         assert torch.equal(down.weight, machine.weight.t())
-        assert torch.equal(down.bias, machine.visible_bias)
+        assert torch.equal(down.bias, machine.visible_bias) == (number > 0)
+    codes = network(sparse_rows(rows))
+    torch.testing.assert_close(codes.mean(dim=0), torch.zeros(3), atol=1e-5, rtol=0)
+    assert model.history[-2]["stage"] == "centre"
+    assert model.history[-2]["moved_by"] > 0
     # What is given back is then what the machines' means are, one after the other.
     x = states = torch.from_numpy(documents(7))
     for machine in machines:
@@ -152,9 +157,30 @@ def test_rows_are_kept_within_the_budget_only():
         for skip in (0, 5):
             found = list(steps.batches(2, skip))
             assert len(found) == 8 - skip
-            for rows, batch in found:
-                np.testing.assert_array_equal(batch.numpy(), documents(400)[rows])
+            for rows, (whole, seen) in found:
+                np.testing.assert_array_equal(whole.numpy(), documents(400)[rows])
+                assert seen is whole or torch.equal(seen, whole)
         assert sorted(np.concatenate([rows for rows, _ in steps.batches(0, 0)]).tolist()) == list(range(400))
+
+
+@pytest.mark.parametrize("together", [3, 32])
+def test_what_is_left_of_rows_is_another_in_each_epoch_and_the_same_after_a_stop(together):
+    model = unsupervised(epochs=1, pretrain=0, network={"feature_dropout": 0.5})()
+    given = Examples(sparse_rows(documents(400)), np.zeros(400))
+    steps = AutoencoderSteps(model, given, 0, Processes())
+    steps._together = together
+    first, later = ([(rows, seen) for rows, (_, seen) in steps.batches(epoch, 0)] for epoch in (0, 1))
+    for rows, seen in first:
+        counts = documents(400)[rows]
+        assert ((seen.numpy() == 0) | (seen.numpy() == 2 * counts)).all()
+    total = documents(400).sum()
+    assert abs(sum(float(seen.sum()) for _, seen in first) / total - 1) < 0.1
+    by_row = [{int(r): seen[i] for rows, seen in epoch for i, r in enumerate(rows)} for epoch in (first, later)]
+    assert any(not torch.equal(by_row[0][r], by_row[1][r]) for r in range(400))
+    for skip in (1, 3, 4, 7):
+        for (rows, seen), (again, (_, other)) in zip(first[skip:], steps.batches(0, skip), strict=True):
+            np.testing.assert_array_equal(rows, again)
+            assert torch.equal(seen, other)
 
 
 # -- batch norm
