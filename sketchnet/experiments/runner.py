@@ -38,7 +38,8 @@ def reproduce(
 
     Interrupted, it goes on where it was. With `search`, settings of networks are first chosen by so many trials on
     validation rows. With `jobs`, so many processes measure at once; those cells that are about time come last, alone.
-    A cell whose data set or package is not there is noted as missing, with the reason, and tried again next time.
+    A cell that cannot be measured, for want of a data set or a package, is noted as missing, with the reason, and tried
+    again next time.
     """
     folder = Path(folder)
     with writing(folder):
@@ -51,7 +52,7 @@ def reproduce(
         total, done = len(wanted), 0
         for places, n in ((shared, jobs), (alone, 1)):
             for cell, seed, found, circumstances in _measured(places, device, search, n):
-                results.add(scale, cell, seed, found, circumstances)
+                results.add(scale, cell, seed, found, circumstances | {"jobs": n})
                 done += 1
                 progress(done, total, _note(cell, found))
     return results
@@ -104,8 +105,10 @@ def _measure(cell: Cell, seed: int, device: str, search: int) -> tuple[dict, dic
         recipe = find_recipe(cell.recipe)
         settings, trials = search_settings(cell, seed, device, search) if search else (cell.settings, {})
         found = recipe(seed=seed, device=device, **settings)
-    except (InputError, ImportError) as error:
+    except InputError as error:
         found = {"missing": str(error)}
+    except Exception as error:  # what fails in one cell must not cost the others, which may have taken hours
+        found = {"missing": f"{type(error).__name__}: {error}"}
     return found, circumstances(device, time.perf_counter() - begun) | trials
 
 
