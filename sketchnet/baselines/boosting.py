@@ -55,11 +55,12 @@ class XGBoost(Boosting):
                 return time.perf_counter() > deadline
 
         rows = xgboost.QuantileDMatrix(few, y, max_bin=64, nthread=n_threads())
-        how = {"callbacks": [Deadline()]}
+        how = {"callbacks": [Deadline()], "verbose_eval": False}
         if valid is not None:
             held, labels = self._held_back(valid)
-            how |= {"evals": [(xgboost.QuantileDMatrix(held, labels, ref=rows, max_bin=64), "valid")]}
-            how |= {"early_stopping_rounds": _PATIENCE, "verbose_eval": False}
+            how["evals"] = [(xgboost.QuantileDMatrix(held, labels, ref=rows, max_bin=64), "valid")]
+            # The first callback that stops keeps later ones from being asked, and this one has the best round to note.
+            how["callbacks"].insert(0, xgboost.callback.EarlyStopping(_PATIENCE))
         self._model = xgboost.train(parameters, rows, settings["rounds"], **how)
         if valid is not None:
             settings["rounds"] = self._best = self._model.best_iteration + 1

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from sketchnet import random
+from sketchnet.baselines.columns import hashed
 from sketchnet.baselines.epochs import best_epoch
 from sketchnet.baselines.rival import Rival
 
@@ -88,10 +89,7 @@ class EmbeddingNetwork(Rival):
     def _outputs(self, X):
         import torch
 
-        key = random.hash_key(self.seed, random.STREAM_TABLE)
-        with np.errstate(over="ignore"):
-            h = random.hash64(X.indices.astype(np.uint64), *key)
-        ids = (h >> np.uint64(64 - self._bits)).astype(np.int64)
+        ids = hashed(X.indices, 2**self._bits, self.seed).astype(np.int64)
         values = X.data.astype(np.float32) * np.float32(self._scale)
         offsets = X.indptr[:-1].astype(np.int64)
         ids, offsets, values = (torch.from_numpy(a).to(self._torch_device) for a in (ids, offsets, values))

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from sketchnet.baselines.columns import FewColumns
 from sketchnet.baselines.rival import Rival
 
 _STRENGTHS = (3, 1, 10, 0.3, 30, 0.1, 100)
@@ -34,10 +35,12 @@ class Liblinear(Rival):
         size = max(float(np.square(X.data, dtype=np.float64).sum()) / X.shape[0], 1e-30)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Liblinear failed to converge")  # large C: what it has reached counts
-            self._model = self._make(settings["strength"] / size, self.seed).fit(X, y)
+            # Its vectors are as long as the rows are wide; columns that no row has would only cost.
+            self._columns = FewColumns("seen").fit(X, y)
+            self._model = self._make(settings["strength"] / size, self.seed).fit(self._columns.transform(X), y)
 
     def _decide(self, X) -> np.ndarray:
-        return self._model.predict(X)
+        return self._model.predict(self._columns.transform(X))
 
     @abstractmethod
     def _make(self, C: float, seed: int): ...

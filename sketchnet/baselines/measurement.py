@@ -123,6 +123,8 @@ def _search(pipe, rival: Rival, X, y, budget: float) -> None:
         pipe.send(choose_settings(rival, X, y, budget))
     except SketchnetError as error:
         pipe.send(error)
+    except Exception as error:
+        pipe.send(TrainingError(f"the search for settings of {rival.name} failed, {type(error).__name__}: {error}"))
 
 
 def main(arguments: list[str]) -> None:

@@ -17,16 +17,14 @@ class Sketch(Rival):
     """The default: it chooses rates, epoch and blend on the tenth of the rows that everybody holds back."""
 
     name = "sketchnet"
+    defaults: ClassVar = {"epochs": "auto"}
 
     def load(self) -> None:
         import sketchnet.estimators.networks  # noqa: F401
 
     def warm_up(self, X, y) -> None:
         rows = np.arange(min(_WARM_UP, X.shape[0])) * max(1, X.shape[0] // _WARM_UP)
-        type(self)(seed=self.seed, device=self.device).fit(X[rows], y[rows], self._short())
-
-    def _short(self) -> dict:
-        return {}
+        type(self)(seed=self.seed, device=self.device).fit(X[rows], y[rows], {"epochs": 1})
 
     def _learn(self, X, y, settings, valid, deadline) -> None:
         from sketchnet.estimators.networks import SketchClassifier
@@ -53,9 +51,6 @@ class FixedProjection(Sketch):
 
     def grid(self, X, y) -> list[dict]:
         return [{}, {"dropout": 0.2}, {"dropout": 0.7}]
-
-    def _short(self) -> dict:
-        return {"epochs": 1}
 
     def _learn(self, X, y, settings, valid, deadline) -> None:
         fixed = {"scheme": self.scheme, "n_components": 1000, "learn_projection": False, "wide": False}

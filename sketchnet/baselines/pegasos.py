@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
+from sketchnet.baselines.columns import FewColumns
 from sketchnet.baselines.rival import Rival
 
 
@@ -26,6 +27,7 @@ class Pegasos(Rival):
 
         # Pegasos expects rows of about norm 1, and a bias as a column like others.
         self._scale = 1 / max(1e-30, float(np.sqrt(np.square(X.data, dtype=np.float64).sum() / X.shape[0])))
+        self._columns = FewColumns("seen").fit(X, y)
         penalty = 1 / (settings["strength"] * X.shape[0])
         self._model = SGDClassifier(
             loss="hinge", alpha=penalty, learning_rate="invscaling", eta0=1 / penalty, power_t=1.0, fit_intercept=False,
@@ -36,7 +38,7 @@ class Pegasos(Rival):
     def _decide(self, X) -> np.ndarray:
         return self._model.predict(self._prepared(X))
 
-    def _prepared(self, X) -> sparse.csr_array:
-        X = sparse.csr_array((X.data * X.data.dtype.type(self._scale), X.indices, X.indptr), shape=X.shape)
-        ones = sparse.csr_array(np.ones((X.shape[0], 1), X.dtype))
-        return sparse.hstack([X, ones], format="csr")
+    def _prepared(self, X) -> sparse.csr_matrix:
+        few = self._columns.transform(X)
+        few.data *= few.dtype.type(self._scale)
+        return sparse.hstack([few, np.ones((few.shape[0], 1), few.dtype)], format="csr")
