@@ -70,7 +70,8 @@ def linear_digits(scale: str, model: str) -> Cell:
 
 def projecting(scale: str, scheme: str, k: int) -> Cell:
     """The time of projecting synthetic data at density 1e-5."""
-    how = {"scheme": scheme, "n_components": k, "options": _options(scale, scheme), "repeats": 1 if k > 300 else 3}
+    repeats = 1 if scale == "full" and k > 300 else 5
+    how = {"scheme": scheme, "n_components": k, "options": _options(scale, scheme), "repeats": repeats}
     return Cell("projection_time", {**sizes.synthetic(scale), **how})
 
 

@@ -62,8 +62,8 @@ EXPERIMENT = Experiment(
         ),
         Claim(
             "RP schemes that employ dense projection matrices were approximately ten times slower compared to sparse "
-            "RP schemes (here: 5 to 20 times on the synthetic data at density 1e-5).",
-            lambda values: 5 <= _mean(values, _DENSE, "ρ = 1e-5") / _mean(values, _SPARSE, "ρ = 1e-5") <= 20,
+            "RP schemes (here: 5 to 40 times on the synthetic data at density 1e-5; its own table has 21).",
+            lambda values: 5 <= _mean(values, _DENSE, "ρ = 1e-5") / _mean(values, _SPARSE, "ρ = 1e-5") <= 40,
         ),
         Claim(
             "PCA proved to be the least efficient method.",
