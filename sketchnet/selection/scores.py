@@ -11,7 +11,7 @@ from sketchnet.memory import parse_memory
 from sketchnet.selection.classes import Classes
 from sketchnet.selection.rows import Rows, as_labelled_rows, check_width, without_repeats
 
-_BLOCK_ENTRIES = 1 << 21  # of rows that are added up at once
+_BLOCK_ENTRIES = 1 << 23  # of rows that are added up at once: 100 MB where they are copied
 
 
 def chi2(X, y=None, *, memory: str | int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -54,7 +54,7 @@ def f_scores(X, y=None, *, memory: str | int | None = None) -> np.ndarray:
 def _scores(rows: Rows, classes: Classes, moments: int, finish, memory) -> np.ndarray:
     check_width(rows.n_columns, 8, "a score each")
     budget, each = parse_memory(memory), 8 * classes.n * moments
-    at_once = max(1, min(rows.n_columns, budget // each))
+    at_once = max(1, min(rows.n_columns, budget // each, 2**32 // classes.n))  # sums are numbered by 32 bits
     if at_once < rows.n_columns:
         rows = rows.check()  # what lies outside the columns at hand is then no error
     scores = np.empty(rows.n_columns)
@@ -68,15 +68,14 @@ def _scores(rows: Rows, classes: Classes, moments: int, finish, memory) -> np.nd
 
 def _add(part: CsrBatch, numbers: np.ndarray, first: int, sums: np.ndarray, checked: bool) -> None:
     """Add the part's rows to the sums, in blocks."""
-    add = backend().add_by_class
-    start = 0
-    while start < part.n_rows:
-        reach = int(part.indptr[start]) + _BLOCK_ENTRIES
-        stop = min(part.n_rows, max(start + 1, int(np.searchsorted(part.indptr, reach, side="right")) - 1))
+    add, n_blocks = backend().add_by_class, -(-part.n_entries // _BLOCK_ENTRIES)
+    targets = int(part.indptr[0]) + np.linspace(0, part.n_entries, n_blocks + 1)[1:-1]
+    edges = [0, *np.searchsorted(part.indptr, targets.astype(part.indptr.dtype)).tolist(), part.n_rows]
+    for start, stop in zip(edges[:-1], edges[1:]):
         block, its = part.rows(slice(start, stop)), numbers[start:stop]
         outside, unordered, non_finite = add(*block.arrays, its, first, sums)
         if non_finite or (outside and not checked):
             as_csr(part, part.n_columns)  # which says where the bad id or value is
         if unordered:  # an id may be repeated
+            as_csr(part, part.n_columns)
             add(*without_repeats(block).arrays, its, first, sums)
-        start = stop

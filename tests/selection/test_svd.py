@@ -1,0 +1,90 @@
+"""The truncated SVD beside scikit-learn's and the exact one."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.decomposition import TruncatedSVD
+
+from sketchnet.data import open_shards
+from sketchnet.errors import InputError
+from sketchnet.estimators import SparseSVD
+from sketchnet.selection import svd, truncated_svd
+from tests.selection.labelled import counts, write_shards
+
+
+def falling(n=200, d=60, seed=0):
+    """Sparse rows whose singular values fall fast enough for power iterations to tell them apart."""
+    rng = np.random.default_rng(seed)
+    X = sparse.random_array((n, d), density=0.3, rng=rng, format="csr")
+    return sparse.csr_array(X @ sparse.diags_array(0.7 ** np.arange(d)))
+
+
+@pytest.mark.parametrize("shape", [(200, 60), (40, 90)])
+@pytest.mark.parametrize("k", [1, 7])
+def test_equals_scikit_learn(shape, k):
+    X = falling(*shape)
+    ours = SparseSVD(k).fit(X)
+    theirs = TruncatedSVD(k, random_state=0, n_iter=5).fit(X)
+    exact = np.linalg.svd(X.toarray())[1][:k]
+    np.testing.assert_allclose(ours.singular_values_, exact, rtol=1e-8)
+    np.testing.assert_allclose(ours.singular_values_, theirs.singular_values_, rtol=1e-6)
+    np.testing.assert_allclose(np.abs(ours.components_), np.abs(theirs.components_), atol=1e-5)
+    np.testing.assert_allclose(ours.components_ @ ours.components_.T, np.eye(k), atol=1e-12)
+    np.testing.assert_allclose(np.abs(ours.transform(X)), np.abs(theirs.transform(X)), atol=1e-4)
+
+
+def test_single_precision():
+    X = falling()
+    exact = truncated_svd(X, 5)
+    single = truncated_svd(X.astype(np.float32), 5)
+    assert single.components.dtype == np.float32
+    np.testing.assert_allclose(single.singular_values, exact.singular_values, rtol=1e-5)
+    np.testing.assert_allclose(single.components, exact.components, atol=1e-3)
+
+
+def test_blocks_and_shards_give_the_same(tmp_path, monkeypatch):
+    X, y = counts()
+    whole = truncated_svd(X.astype(np.float32), 4)
+    monkeypatch.setattr(svd, "_BLOCK_NUMBERS", 500)
+    shards = open_shards(write_shards(tmp_path, X, y))
+    for rows in (X.astype(np.float32), shards):
+        part = truncated_svd(rows, 4)
+        np.testing.assert_allclose(part.singular_values, whole.singular_values, rtol=1e-4)
+        np.testing.assert_allclose(part.components, whole.components, atol=1e-3)
+    model = SparseSVD(4).fit(tmp_path / "set")
+    assert model.transform(shards).shape == (300, 4)
+    assert model.transform(shards).dtype == np.float32
+    np.testing.assert_allclose(model.transform(shards), model.transform(X), rtol=1e-4, atol=1e-4)
+
+
+def test_fewer_directions_than_asked_for():
+    """Rows of rank three: the other components carry nothing, and are orthonormal all the same."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 20))
+    model = SparseSVD(6).fit(X)
+    assert model.singular_values_[3:].max() < 1e-6 * model.singular_values_[0]
+    np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(6), atol=1e-10)
+    np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-5)
+    assert not SparseSVD(2).fit(np.zeros((5, 4))).singular_values_.any()
+
+
+def test_the_seed_decides():
+    X = falling()
+    same = [truncated_svd(X, 5, n_iter=0, seed=seed).components for seed in (1, 1, 2)]
+    assert np.array_equal(same[0], same[1])
+    assert not np.allclose(same[0], same[2])
+
+
+def test_refused():
+    X = falling()
+    for settings, message in (
+        ({"n_components": 61}, "n_components=61 is not possible for n_samples = 200 and n_features = 60"),
+        ({"n_components": 0}, "n_components=0 is not possible"),
+        ({"n_components": 2, "n_iter": -1}, "n_iter=-1 is not possible"),
+        ({"n_components": 2, "random_state": -1}, "random_state=-1 is not possible"),
+    ):
+        with pytest.raises(InputError, match=message):
+            SparseSVD(**settings).fit(X)
+    X.data[3] = np.nan
+    with pytest.raises(InputError, match="NaN or infinity: nan in row"):
+        truncated_svd(X, 2)
