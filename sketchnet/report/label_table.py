@@ -69,9 +69,10 @@ class _Writer:
             if any(of_entry(self.measured.experiment, entry, self.values) for entry in entries):
                 lines.append(("verdict", self._verdict))
             for number, (name, write) in enumerate(lines):
-                only = " (published only)" if name == "thesis" and len(lines) == 1 else ""
+                if name == "thesis" and len(lines) == 1:
+                    name = "published only"
                 cells = [self._at(series, x, write) for x in self.xs]
-                rows.append([series if number == 0 else "", name + only, *cells])
+                rows.append([series if number == 0 else "", name, *cells])
         return rows
 
     def _at(self, series: str, x: str | float, write) -> Content:

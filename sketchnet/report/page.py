@@ -137,7 +137,9 @@ def _table(table: Table) -> str:
     body = f"<thead><tr>{header}</tr></thead><tbody>{''.join(lines)}</tbody>"
     # What scrolls must be reachable by the keyboard, and then needs a name.
     name = f'role="region" aria-label="{escape(table.caption)}" tabindex="0"'
-    return f'<div class="scroll" {name}><table>{caption}{body}</table></div>'
+    # The table's own caption is for those who hear it; it would scroll away with the table, or be as narrow.
+    seen = f'<p class="caption" aria-hidden="true">{escape(table.caption)}</p>'
+    return f'{seen}<div class="scroll" {name}><table>{caption}{body}</table></div>'
 
 
 def _has_number(column: list[Content]) -> bool:

@@ -10,7 +10,7 @@ from sketchnet.report.axes import Axis
 
 COLOURS = 8  # in the page's style; series beyond them are told apart by dashes and marks
 _DASHES = ("", "6 3", "2 3")
-_MARKED = 60  # points of a curve, at most, if each is to be seen
+_MARKED = 25  # points of a curve, at most, if each is to be seen
 _MOST = 500  # points of a curve: more than a drawing can show
 
 
@@ -118,32 +118,43 @@ def _curve(curve: Curve, x: Axis, y: Axis, frame: Frame) -> str:
     seen = [i for i, (at, value) in enumerate(curve.points) if x.shows(at) and y.shows(value)]
     if len(seen) > _MOST:
         seen = [seen[round(i * (len(seen) - 1) / (_MOST - 1))] for i in range(_MOST)]
-    places = [(frame.x(x.place(curve.points[i][0])), frame.y(_within(y, curve.points[i][1]))) for i in seen]
-    spans = [tuple(frame.y(_within(y, value)) for value in curve.spans[i]) for i in seen] if curve.spans else []
-    drawn = []
+    places = [(frame.x(x.place(curve.points[i][0])), frame.y(_height(y, curve.points[i][1]))) for i in seen]
+    spans = [tuple(frame.y(_height(y, value)) for value in curve.spans[i]) for i in seen] if curve.spans else []
+    lines, marks = [], []
     if curve.as_band and spans:
         there = [f"{at} {high}" for (at, _), (_, high) in zip(places, spans)]
         back = [f"{at} {low}" for (at, _), (low, _) in zip(places, spans)]
-        drawn.append(f'<path class="band" d="M{"L".join(there + back[::-1])}Z"/>')
+        lines.append(f'<path class="band" d="M{"L".join(there + back[::-1])}Z"/>')
     elif spans:
         bars = "".join(f"M{at} {low}V{high}m-4 0h8M{at - 4} {low}h8" for (at, _), (low, high) in zip(places, spans))
-        drawn.append(f'<path class="bar" d="{bars}"/>')
+        lines.append(f'<path class="bar" d="{bars}"/>')
     if len(places) > 1 and curve.joined:
         line = "L".join(f"{at} {height}" for at, height in places)
-        drawn.append(f'<path class="line" {_dashes(curve.number)} d="M{line}"/>')
+        lines.append(f'<path class="line" {_dashes(curve.number)} d="M{line}"/>')
     if not curve.quiet and len(places) <= (_MARKED if curve.joined else _MOST):
-        drawn += [_point(curve, curve.points[i], *place) for i, place in zip(seen, places)]
-    hollow = [(at, value) for at, value in curve.published if x.shows(at) and y.shows(value)]
-    for at, value in hollow:
-        drawn.append(_point(curve, (at, value), frame.x(x.place(at)), frame.y(_within(y, value)), "published"))
-    return f'<g class="{"quiet" if curve.quiet else _colour(curve.number)}">{"".join(drawn)}</g>'
+        marks += [_point(curve, curve.points[i], *place) for i, place in zip(seen, places) if _inside(place, frame)]
+    for at, value in curve.published:
+        if x.shows(at) and y.shows(value):
+            marks.append(_point(curve, (at, value), frame.x(x.place(at)), frame.y(y.place(value)), "published"))
+    colour = "quiet" if curve.quiet else _colour(curve.number)
+    return f'<g class="{colour}">{_window("".join(lines), frame)}{"".join(marks)}</g>'
 
 
-def _within(axis: Axis, value: float) -> float:
-    """Its place, or the edge beyond which it lies."""
-    if axis.log and value <= 0:
-        return -0.02
-    return min(1.02, max(-0.02, axis.place(value)))
+def _window(lines: str, frame: Frame) -> str:
+    """Lines that end where the axes do: an inner SVG shows nothing outside of itself."""
+    left, top = frame.x(0), frame.y(1)
+    width, height = frame.x(1) - left, frame.y(0) - top
+    box = f'x="{left}" y="{top}" width="{width}" height="{height}" viewBox="{left} {top} {width} {height}"'
+    return f"<svg {box}>{lines}</svg>" if lines else ""
+
+
+def _inside(place: tuple[float, float], frame: Frame) -> bool:
+    return frame.y(1) <= place[1] <= frame.y(0)
+
+
+def _height(axis: Axis, value: float) -> float:
+    """Its place, which may be outside; what a logarithm has no place for lies far below."""
+    return axis.place(value) if axis.shows(value) else -10.0
 
 
 def _point(curve: Curve, point: tuple, x: float, y: float, kind: str = "ours") -> str:

@@ -17,6 +17,7 @@ from sketchnet.report.document import (
     Link,
     Number,
     Page,
+    Quiet,
     Section,
     Table,
     Text,
@@ -105,13 +106,13 @@ def _of_values(word: str) -> str:
 
 
 def _contents(every: list[Measured], counts: dict[str, dict[str, int]]) -> Table:
-    header = ["label", "title", "scale", *VALUES, *CLAIMS]
+    header = ["label and title", "scale", *VALUES, *CLAIMS]
     rows: list[list[Content]] = []
     for measured in every:
         label = measured.label
         found = [_count(n, f"{label}/{word}") if (n := counts[label][word]) else "" for word in (*VALUES, *CLAIMS)]
-        link = Link(label, label)
-        rows.append([link, measured.experiment.title, Code(measured.scale) if measured.records else "", *found])
+        name = (Link(label, label), " ", Quiet(measured.experiment.title))
+        rows.append([name, Code(measured.scale) if measured.records else "", *found])
     return Table(
         "Labels in the order of the dissertation, with the number of values and claims by verdict", header, rows
     )

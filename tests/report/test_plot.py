@@ -35,7 +35,10 @@ def test_names_and_hostile_text_stay_text():
 
 def test_what_a_logarithm_has_no_place_for_is_left_out():
     drawn = plot(
-        [Curve("a", [(0.0, 1.0), (1.0, 0.0), (2.0, 3.0)])], axis_for("x", [0, 2]), axis_for("y", [0, 3], log=True), "d"
+        [Curve("a", [(0.0, 1.0), (1.0, 0.0), (2.0, 3.0)])],
+        axis_for("x", [0, 2]),
+        axis_for("y", [0, 1, 3], log=True),
+        "d",
     )
     assert re.findall('data-y="(.*?)"', drawn) == ["1.0", "3.0"]
 
