@@ -25,10 +25,11 @@ RECIPES: dict[str, str] = {
     "digits_row_lengths": "row_lengths",
     "text_row_lengths": "row_lengths",
     "document_codes": "documents",
+    "rival": "rivals",
 }
 
 # Recipes that measure time, so that nothing else may run beside them.
-ALONE: set[str] = {"projection_time", "cost_slopes", "learning_slopes"}
+ALONE: set[str] = {"projection_time", "cost_slopes", "learning_slopes", "rival"}
 # What a search may choose: (low, high) on a logarithmic axis, or a list of values.
 SPACES: dict[str, dict] = {}
 
