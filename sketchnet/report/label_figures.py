@@ -14,7 +14,7 @@ from sketchnet.report.pixels import draw_pixels, ranges
 from sketchnet.report.plot import PANEL, Curve, key_of, plot
 from sketchnet.report.rounding import decimals_for, shown
 
-_SIDE = 28  # of MNIST's images
+_SIDES = (8, 28)  # of images: scikit-learn's digits, and MNIST's
 _TOLD = 10  # epochs or ranks whose numbers are told in words
 
 
@@ -124,15 +124,18 @@ def _epochs(measured: Measured) -> list[Figure]:
 
 
 def _pixels(measured: Measured) -> list[Figure]:
-    found = measured.lists("columns")
-    found = {place: runs[0]["columns"] for place, runs in found.items()}
-    of_images = all(0 <= number < _SIDE * _SIDE for numbers in found.values() for number in numbers)
-    if not found or not of_images:
+    found = {place: runs[0]["columns"] for place, runs in measured.lists("columns").items()}
+    if not found:
         return []
-    drawings = [draw_pixels(numbers, _SIDE, f"{series}, {x}") for (series, x), numbers in found.items()]
-    rows = [[series, str(x), str(len(set(numbers))), ranges(numbers)] for (series, x), numbers in found.items()]
-    table = Table("Chosen pixels, numbered row by row from 0", ["by", "x", "how many", "which"], rows)
-    return [Figure(f"Which of the {_SIDE} × {_SIDE} pixels were chosen.", drawings, numbers=table)]
+    last = max(max(numbers) for numbers in found.values())
+    side = next((side for side in _SIDES if last < side * side), None)
+    if side is None:
+        return []
+    names = _names(found)
+    drawings = [draw_pixels(numbers, side, names[place]) for place, numbers in found.items()]
+    rows = [[names[place], str(len(set(numbers))), ranges(numbers)] for place, numbers in found.items()]
+    table = Table("Chosen pixels, numbered row by row from 0", ["chosen by", "how many", "which"], rows)
+    return [Figure(f"Which of the {side} × {side} pixels were chosen.", drawings, numbers=table)]
 
 
 def _spread(n: int) -> list[int]:
