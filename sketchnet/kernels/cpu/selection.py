@@ -61,13 +61,14 @@ def _add_up(keys, copies, ends, following, sums, start, stop):
         while True:
             low = link * _u64(_CHAIN)
             high = ends[group] if link == last else low + _u64(_CHAIN)
-            for t in range(low, high):
-                x = np.float64(copies[t])
-                if sums.shape[2] == 1:
-                    flat[_u64(keys[t])] += abs(x)
-                else:
-                    flat[_u64(2) * keys[t]] += x
-                    flat[_u64(2) * keys[t] + _u64(1)] += x * x
+            if sums.shape[2] == 1:
+                for t in range(low, high):
+                    flat[_u64(keys[t])] += abs(np.float64(copies[t]))
+            else:
+                for t in range(low, high):
+                    place, x = _u64(2) * _u64(keys[t]), np.float64(copies[t])
+                    total, squares = flat[place] + x, flat[place + _u64(1)] + x * x
+                    flat[place], flat[place + _u64(1)] = total, squares
             if link == last:
                 break
             link = _u64(following[link])
