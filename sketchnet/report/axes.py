@@ -19,6 +19,7 @@ class Axis:
     high: float = 1.0
     log: bool = False
     names: tuple[str, ...] = ()
+    whole: bool = False  # ticks are whole numbers
 
     def place(self, value: float | str) -> float:
         """From 0 to 1, for what lies within."""
@@ -39,10 +40,12 @@ class Axis:
         if self.names:
             return [(self.place(name), name) for name in self.names]
         values = _log_ticks(self.low, self.high) if self.log else _even_ticks(self.low, self.high)
+        if self.whole:
+            values = [value for value in values if value == round(value)]
         return [(self.place(value), tick_text(value)) for value in values]
 
 
-def axis_for(title: str, values: Sequence[float | str], *, log: bool = False, zero: bool = False) -> Axis:
+def axis_for(title: str, values: Sequence[float | str], *, log: bool = False, zero: bool = False, whole=False) -> Axis:
     """An axis with room for all values; texts among them make it an axis of names. `zero`: it begins there."""
     if any(isinstance(value, str) for value in values):
         return Axis(title, names=tuple(dict.fromkeys(map(str, values))))
@@ -55,9 +58,9 @@ def axis_for(title: str, values: Sequence[float | str], *, log: bool = False, ze
         return Axis(title, low / room, high * room, True)
     room = 0.06 * (high - low) or 0.5 * abs(high) or 0.5
     if zero and low >= 0:
-        return Axis(title, 0.0, high + room)
+        return Axis(title, 0.0, high + room, whole=whole)
     # Errors and times are never below zero; an axis that goes there would suggest it.
-    return Axis(title, low - room if low < 0 else max(0.0, low - room), high + room)
+    return Axis(title, low - room if low < 0 else max(0.0, low - room), high + room, whole=whole)
 
 
 def tick_text(value: float) -> str:

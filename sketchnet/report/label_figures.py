@@ -107,7 +107,7 @@ def _epochs(measured: Measured) -> list[Figure]:
             quartiles = (spans[place][at][0], medians[place][at][1], spans[place][at][1])
             told = [_told(measured, place, f"q{n}", at, value) for n, value in enumerate(quartiles, 1)]
             rows.append([names[place], f"{at + 1}", *told])
-    x = axis_for("epoch", [epoch for points in medians.values() for epoch, _ in points])
+    x = axis_for("epoch", [epoch for points in medians.values() for epoch, _ in points], whole=True)
     # The first epochs are as bad as guessing; what is to be seen lies far below them.
     late = [value for of in spans.values() for span in of[len(of) // 10 :] for value in span]
     y = axis_for("test error (%)", late)

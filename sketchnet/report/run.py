@@ -86,7 +86,7 @@ def _learning(kind: str, history: list[dict]) -> list[Section]:
                 points = [(record["epoch"], record[name]) for record in epochs if name in record]
                 if points:
                     curves.append(Curve(words, points, number=0 if words == "training" else 1))
-            x = axis_for("epoch", [at for curve in curves for at, _ in curve.points])
+            x = axis_for("epoch", [at for curve in curves for at, _ in curve.points], whole=True)
             y = axis_for(title, [value for curve in curves for _, value in curve.points])
             drawings.append(plot(curves, x, y, f"{title} by epoch", frame=PANEL, title=title.capitalize()))
             key = key or key_of(curves)
@@ -122,7 +122,7 @@ def _machines(records: list[dict]) -> Figure:
     drawings, rows = [], []
     for layer in dict.fromkeys(record["layer"] for record in records):
         points = [(record["epoch"], record["reconstruction"]) for record in records if record["layer"] == layer]
-        x = axis_for("epoch", [at for at, _ in points])
+        x = axis_for("epoch", [at for at, _ in points], whole=True)
         y = axis_for("reconstruction error", [value for _, value in points])
         title = f"Layer {layer + 1}"
         curves = [Curve(title, points, number=layer)]

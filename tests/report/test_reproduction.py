@@ -8,6 +8,8 @@ from statistics import fmean
 import pytest
 
 from sketchnet.errors import InputError
+from sketchnet.experiments import LABELS, find_experiment
+from sketchnet.experiments.experiment import Cell
 from sketchnet.experiments.results import Results
 from sketchnet.report.markdown import markdown_of
 from sketchnet.report.page import html_of
@@ -42,14 +44,14 @@ def expected(path, experiments, scale="small"):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     by_cell = {}
     for line in lines:
-        by_cell.setdefault((line["scale"], json.dumps(line["settings"], sort_keys=True)), []).append(line["found"])
+        by_cell.setdefault((line["scale"], Cell(line["recipe"], line["settings"]).key), []).append(line["found"])
     numbers = {}
     for experiment in experiments:
         for entry in experiment.entries(scale):
             name = f"{experiment.label}/{entry.series}/{entry.x}"
             if entry.published is not None:
                 numbers[f"{name}/published"] = entry.published
-            found = by_cell.get((scale, json.dumps(entry.cell.settings, sort_keys=True)), []) if entry.cell else []
+            found = by_cell.get((scale, entry.cell.key), []) if entry.cell else []
             runs = [each[entry.quantity] for each in found if entry.quantity in each]
             if runs:
                 numbers[f"{name}/ours"] = fmean(runs)
@@ -175,6 +177,24 @@ def test_scales(tmp_path):
     assert "1 of 22 measurements" in html_of(page)
     with pytest.raises(InputError, match="no results at scale full; it has smoke"):
         reproduction_page(path, experiments[1:], "full")
+
+
+def test_every_label_of_the_dissertation(tmp_path):
+    """With its published values and claims, and made-up numbers for all that it asks for."""
+    path, experiments, lines = tmp_path / "results.jsonl", [find_experiment(label) for label in LABELS], {}
+    for experiment in experiments:
+        wanted = [entry for entry in experiment.entries("smoke") if entry.cell is not None]
+        for cell, seed in experiment.cells("smoke"):
+            record = {"scale": "smoke", "recipe": cell.recipe, "settings": cell.settings, "seed": seed}
+            found = lines.setdefault((cell.key, seed), {**record, "found": {}})["found"]
+            for entry in wanted:
+                if entry.cell.key == cell.key:
+                    found[entry.quantity] = (entry.published or 10.0) + len(found) / 3
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    page, summary = reproduction_page(path, experiments)
+    assert summary["labels"] == summary["labels measured"] == len(LABELS)
+    assert differences(html_of(page), expected(path, experiments, "smoke")) == []
+    assert all(f"sketchnet reproduce {label} --scale smoke" in markdown_of(page) for label in LABELS)
 
 
 @pytest.mark.parametrize("content", [b"", b"no results\n", b"\xff\xfe\x00", b'{"scale": "small"}\n'])
