@@ -14,14 +14,9 @@ import json
 import time
 
 from accuracy import MNIST, digits
-from synthetic_networks import TASK, examples
 
 from sketchnet import SketchClassifier
-from sketchnet.pretraining.course import Pretrained
-from sketchnet.training.course import Supervised
-from sketchnet.training.defaults import build_model, choose_device
-from sketchnet.training.loop import train
-from sketchnet.training.steps import evaluate
+from sketchnet.experiments.recipes.synthetic import synthetic_network
 
 PUBLISHED = {"synthetic": 21.10, "gaussian": 1.06, "achlioptas": 0.94, "srht": 1.04}
 CASES = ("synthetic", "mnist_gaussian", "mnist_achlioptas", "mnist_srht")
@@ -44,17 +39,13 @@ def main() -> None:
 
 
 def synthetic(n: int):
-    learnt, valid, test = examples(n, 1e-5)
+    data = {"n": n, "d": 1_000_000, "density": 1e-5, "significant": 0.2}
+    network = {"scheme": "gaussian", "learn": False, "wide": False, "hidden": [3000, 3000]}
+    network |= {"epochs": 10, "batch_size": 4096, "patience": 3}
 
     def run(seed: int, pretrain: bool, device: str) -> dict:
-        settings = {"scheme": "gaussian", "learn": False, "wide": False, "hidden": (3000, 3000), "pretrain": pretrain}
-        settings |= {"epochs": 10, "batch_size": 4096, "patience": 3}
-        model = build_model(TASK, learnt.data, settings, seed)
-        model.network.to(choose_device(device, model, n))
-        train(model, learnt, valid, course=Pretrained() if pretrain else Supervised())
-        model.network.eval()
-        error = 100 * evaluate(model.network, TASK, test)[0]
-        return {"error": round(error, 2), "published": PUBLISHED["synthetic"]}
+        found = synthetic_network(seed=seed, device=device, **data, **network, pretrain=pretrain)
+        return {"error": round(found["error"], 2), "published": PUBLISHED["synthetic"]}
 
     return run
 

@@ -60,8 +60,8 @@ def reduced_digits(scale: str, method: str) -> Cell:
     return Cell("digits_reduced", {**sizes.digits(scale), **how, **sizes.digits_network(scale, pretrain=True)})
 
 
-def linear(scale: str, model: str, density: float) -> Cell:
-    return Cell("synthetic_linear", {**sizes.synthetic(scale, density), "model": model})
+def linear(scale: str, model: str, density: float, **changes) -> Cell:
+    return Cell("synthetic_linear", {**sizes.synthetic(scale, density), "model": model, **changes})
 
 
 def linear_digits(scale: str, model: str) -> Cell:

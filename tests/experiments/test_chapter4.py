@@ -155,7 +155,7 @@ def test_labels_share_cells():
         return {cell.key for cell, _ in find_experiment(label).cells("full")}
 
     assert keys("tab:dr_time_comparison") < keys("tab:dr_accuracy_comparison")
-    assert keys("tab:linear_time_comparison") == keys("tab:linear_accuracy_comparison")
+    assert keys("tab:linear_time_comparison") < keys("tab:linear_accuracy_comparison")
     assert keys("fig:rp_k_exec_time") == keys("fig:rp_k_exec_time_gen_proj")
     for figure in ("fig:rpsynth_k", "fig:rpsynth_rho"):
         assert len(keys(figure) & keys("tab:dr_accuracy_comparison")) >= 5

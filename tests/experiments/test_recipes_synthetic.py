@@ -60,6 +60,7 @@ def test_selection_cannot_tell_and_svd_can():
 def test_linear_models_without_bias(model):
     found = synthetic_linear(**ONCE, **SMALL, model=model)
     assert found["error"] == pytest.approx(33.73, abs=2.0)
+    assert synthetic_linear(**ONCE, **SMALL, model=model, bias=True)["error"] < found["error"] - 2
 
 
 def test_row_lengths():
