@@ -59,8 +59,9 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
     hidden : tuple of int, default=(500, 250, 125)
         Widths of the layers between rows and codes; the way back mirrors them.
     visible : {"auto", "counts", "real"}, default="auto"
-        Counts of words, whose distribution is given back (softmax), or real numbers, which are standardised (squared
-        error). "auto": counts if all values are whole and not negative, and nothing is projected.
+        Counts of words, whose distribution is given back (softmax), or real numbers, of which the direction is: rows
+        are brought to the length 1 and standardised. "auto": counts if all values are whole and not negative, and
+        nothing is projected.
     units : {"auto", "binary", "relu"}, default="auto"
         Of the hidden layers: logistic for counts, rectified for real numbers.
     binary_codes : bool, default=False
@@ -68,7 +69,8 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
     noise : float, default=4.0
         Deviation of that noise.
     feature_dropout : float or "auto"
-        Share of a row's numbers that is left out at random in training; all of the row has to be given back.
+        Share of a row's non-zeros that is left out at random in training, before a projection; all of the row has to be
+        given back.
     pretrain : bool or int, default=True
         Train a restricted Boltzmann machine for each layer first, for so many epochs.
     epochs, batch_size, learning_rate, l2 : number or "auto"
