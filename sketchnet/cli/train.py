@@ -78,7 +78,7 @@ def train(
     """
     from sketchnet.cli.learning import Codes, Labels
     from sketchnet.cli.progress import progress_steps
-    from sketchnet.cli.training_data import open_data
+    from sketchnet.cli.training_data import open_beside, open_data
     from sketchnet.training.defaults import choose_device
     from sketchnet.training.examples import hold_back
     from sketchnet.training.loop import train as run
@@ -105,8 +105,11 @@ def train(
         with team.first_goes_ahead():
             data = open_data(input, work / "train", options, memory, seed, learning.first)
             known = data.descriptions[0]
+            like = learning.others({**known, "columns": data.n_columns})
+            if settings.get("hashed_columns") is not None:
+                del like["columns"]  # any id is allowed
             others = {
-                name: open_data([path], work / name, options, memory, seed, learning.others(known))
+                name: open_beside(path, work / name, options, memory, seed, like)
                 for name, path in (("valid", valid), ("test", test))
                 if path is not None
             }
@@ -172,7 +175,8 @@ def _sentence(record: dict, learning) -> str:
         parts = f"layer {record['layer'] + 1}, epoch {record['epoch']}: reconstruction {record['reconstruction']:.4g}"
         return f"pretraining {parts}{gap}, {record['seconds']:.1f} s"
     if "stage" in record:
-        rest = [f"{key} {value:.4g}" for key, value in record.items() if key not in ("stage", "seconds")]
+        facts = {key: value for key, value in record.items() if key not in ("stage", "seconds")}
+        rest = [f"{key} {value if isinstance(value, str) else f'{value:.4g}'}" for key, value in facts.items()]
         if "seconds" in record:  # not in what a run that was cut off at its very end finds done
             rest.append(f"{record['seconds']:.1f} s")
         return f"{record['stage']}: " + ", ".join(rest)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sketchnet.cli.inputs import InputOptions
 from sketchnet.cli.progress import progress_rows
-from sketchnet.data.ingestion import ingest
+from sketchnet.data.ingestion import BeyondColumns, ingest
 from sketchnet.data.shard_set import ShardSet, open_shards
 from sketchnet.errors import InputError
 
@@ -22,6 +22,24 @@ def open_data(inputs: list[Path], work: Path, options: InputOptions, memory: str
     with progress_rows(f"reading {inputs[0].name}{' ...' if len(inputs) > 1 else ''}") as progress:
         ingest(source, work, **job, progress=progress)
     return _with_rows(open_shards(work, verify=False), inputs)
+
+
+def open_beside(path: Path, work: Path, options: InputOptions, memory: str, seed: int, known: dict) -> ShardSet:
+    """The same for rows beside the training rows, whose description is `known`: as wide as those, or any id is allowed
+    where `known` has no "columns".
+    """
+    width = known.get("columns")
+    try:
+        data = open_data([path], work, options, memory, seed, known)
+    except BeyondColumns as error:
+        way_out = f"read these with --columns {error.needed} or more"
+        raise InputError(f"{path}: {error}, as in the training rows; {way_out}") from None
+    if width is not None:
+        if data.n_columns > width:
+            way_out = f"read these with --columns {data.n_columns} or more"
+            raise InputError(f"{path} has {data.n_columns:,} columns, the training rows have {width:,}; {way_out}")
+        data.n_columns = width  # the last columns may just not occur in it
+    return data
 
 
 def _with_rows(data: ShardSet, inputs: list[Path]) -> ShardSet:

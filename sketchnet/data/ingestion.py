@@ -41,6 +41,14 @@ class Source(Protocol):
         """The fraction of the input that lies behind `state`, if it can be told."""
 
 
+class BeyondColumns(InputError):
+    """A row has an id that the given width does not allow; `needed` columns would."""
+
+    def __init__(self, row: int, column: int, n_columns: int):
+        super().__init__(f"row {row} has column id {column}; allowed are 0 to {n_columns - 1}")
+        self.needed = column + 1
+
+
 def ingest(
     source: Source,
     output: str | Path,
@@ -148,7 +156,7 @@ def _check_width(batch: CsrBatch, n_columns: int | None, rows_before: int) -> No
     for row in range(batch.n_rows):  # the chunk has one: find the first
         ids = batch.rows(slice(row, row + 1)).indices
         if len(ids) and int(ids.max()) >= n_columns:
-            raise InputError(f"row {rows_before + row} has column id {ids.max()}; allowed are 0 to {n_columns - 1}")
+            raise BeyondColumns(rows_before + row, int(ids.max()), n_columns)
 
 
 def _flush(output: Path, number: int, buffer: list[CsrBatch], n_columns: int | None, state: dict | None) -> None:
