@@ -22,6 +22,7 @@ from scipy import sparse
 
 import sketchnet
 from sketchnet.baselines import Rival, find_rival
+from sketchnet.baselines.rival import checked_rows
 from sketchnet.baselines.search import Choice, choose_settings
 from sketchnet.errors import InputError, SketchnetError, TrainingError
 
@@ -75,6 +76,7 @@ def outcome(rival: Rival, folder: str | Path, budget: float) -> dict:
     """What `measure` returns, measured in this process."""
     rival.load()
     X, y = read_rows(folder, "train")
+    checked_rows(X[:1])  # loads the kernels that check everybody's rows
     grid = rival.grid(X, y)
     found = {"search_seconds": 0.0, "trials": 0}
     settings = grid[0]

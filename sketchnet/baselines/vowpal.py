@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
+import weakref
 from math import ceil, log2
 from pathlib import Path
 from typing import ClassVar
@@ -28,12 +30,13 @@ class VowpalWabbit(Rival):
 
     def __init__(self, **settings):
         super().__init__(**settings)
-        self._folder = tempfile.TemporaryDirectory(prefix="sketchnet-vw-")
+        self._folder = Path(tempfile.mkdtemp(prefix="sketchnet-vw-"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._written = None
 
     def _learn(self, X, y, settings, valid, deadline) -> None:
         classes = len(self.classes_)
-        path = Path(self._folder.name)
+        path = self._folder
         bits = _bits(X.shape[1], (classes if classes > 2 else 1) * max(1, settings["hidden"]))
         cache = path / f"train-{bits}.cache"
         if self._written is not X and (self._written is None or not _same(self._written, X)):
@@ -51,7 +54,7 @@ class VowpalWabbit(Rival):
         self._run(f"-d {path / 'train.txt'} {repeats} {how} -f {path / 'model.vw'}")
 
     def _decide(self, X) -> np.ndarray:
-        path = Path(self._folder.name)
+        path = self._folder
         self._write(path / "rows.txt", X, None)
         self._run(f"-t -i {path / 'model.vw'} -d {path / 'rows.txt'} -p {path / 'found.txt'}")
         found = np.loadtxt(path / "found.txt", ndmin=1)

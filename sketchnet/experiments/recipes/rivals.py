@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,16 +27,16 @@ def rival(*, seed: int, device: str, data: str, model: str, rows: int | None, bu
     seconds, on a tenth of the training rows.
     """
     check_choice("data", data, DATA)
-    folder = _prepared(data, rows, seed)
-    return measure(model, folder.name, seed=seed, device=device, budget=budget)
+    return measure(model, _prepared(data, rows, seed), seed=seed, device=device, budget=budget)
 
 
-@lru_cache(maxsize=2)
-def _prepared(data: str, rows: int | None, seed: int) -> tempfile.TemporaryDirectory:
+@cache
+def _prepared(data: str, rows: int | None, seed: int) -> Path:
     """A folder with training and test rows, kept while this process measures other rivals on them."""
-    folder = tempfile.TemporaryDirectory(prefix=f"sketchnet-{data}-")
     train, test = {"urls": _urls, "tng": _documents, "made": _made}[data](rows, seed)
-    write_rows(Path(folder.name), train, test)
+    folder = Path(tempfile.mkdtemp(prefix=f"sketchnet-{data}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    write_rows(folder, train, test)
     return folder
 
 

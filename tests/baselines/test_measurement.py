@@ -1,0 +1,119 @@
+"""Rivals in processes of their own: what is reported, and whose memory it is."""
+
+import subprocess
+import sys
+import textwrap
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from sketchnet.baselines.measurement import measure, outcome, peak_memory, read_rows, write_rows
+from sketchnet.baselines.rival import Rival
+from sketchnet.errors import InputError, TrainingError
+from tests.baselines.separable import separable
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    write_rows(folder, separable(300, 2, seed=0), separable(200, 2, seed=1))
+    return folder
+
+
+def test_rows_come_back(folder):
+    X, y = read_rows(folder, "test")
+    Z, z = separable(200, 2, seed=1)
+    assert (X != Z).nnz == 0
+    assert np.array_equal(y, z)
+
+
+def test_everything_is_reported(folder):
+    found = measure("liblinear", folder, budget=30)
+    assert found["error"] < 4
+    assert found["valid_error"] < 10
+    assert found["trials"] >= 2
+    assert 0 < found["fit_seconds"] < 30
+    assert 0 < found["predict_seconds"] < 30
+    assert 0 < found["search_seconds"] < 30
+    assert 40 < found["peak_mib"] < 1000
+    assert found["settings"].startswith("strength=")
+
+
+class Hungry(Rival):
+    """Needs 400 MiB to search and `mib` to learn."""
+
+    name = "hungry"
+    defaults: ClassVar = {"mib": 1}
+
+    def grid(self, X, y):
+        return [{"mib": 400}, {"mib": self.mib}]
+
+    def _learn(self, X, y, settings, valid, deadline):
+        self.guess = 0 if settings["mib"] == self.mib else 1
+        np.ones(settings["mib"] << 17)
+
+    def _decide(self, X):
+        return np.full(X.shape[0], self.guess)
+
+
+def test_peak_memory_has_what_was_allocated_by_the_fit_but_not_by_the_search(tmp_path):
+    X, y = separable(300, 2, seed=0)
+    y[:] = 0
+    y[-2:] = 1
+    write_rows(tmp_path, (X, y), (X, y))
+    code = """
+        import sys
+        from sketchnet.baselines.measurement import outcome, peak_memory
+        from tests.baselines.test_measurement import Hungry
+
+        rival = Hungry()
+        rival.mib = int(sys.argv[2])
+        before = peak_memory()
+        print(outcome(rival, sys.argv[1], 30)["peak_mib"] - before)
+    """
+    for mib in (10, 250):
+        command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path), str(mib)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert mib - 10 < float(done.stdout) < mib + 60
+
+
+def test_memory_of_the_process_that_asks_is_not_counted():
+    filled = np.ones(600 << 17)
+    code = "from sketchnet.baselines.measurement import peak_memory; print(peak_memory())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 500 < peak_memory()
+    del filled
+
+
+def test_without_a_budget_nothing_is_searched(folder):
+    class Plain(Hungry):
+        mib = 5
+
+    found = outcome(Plain(), folder, 0)
+    assert found["trials"] == 0
+    assert "valid_error" not in found
+    assert found["settings"] == "mib=400"
+
+
+def test_failures_are_told(tmp_path, folder):
+    X, y = separable(60, 2, seed=0)
+    X.data[0] = np.nan
+    write_rows(tmp_path, (X, y), (X, y))
+    with pytest.raises(InputError, match="NaN or infinity"):
+        measure("pegasos", tmp_path, budget=1)
+    with pytest.raises(InputError, match="there is no rival 'svm'"):
+        measure("svm", folder)
+    with pytest.raises(TrainingError, match="measuring pegasos failed with exit status 1: FileNotFoundError"):
+        measure("pegasos", tmp_path / "nowhere", budget=1)
+
+
+def test_failures_of_the_search_are_told(folder):
+    class Broken(Hungry):
+        mib = 5
+
+        def _learn(self, X, y, settings, valid, deadline):
+            raise ZeroDivisionError("nothing goes")
+
+    with pytest.raises(TrainingError, match="settings of hungry failed, ZeroDivisionError: nothing goes"):
+        outcome(Broken(), folder, 1)
