@@ -20,6 +20,7 @@ from scipy import sparse
 from sklearn import feature_selection
 from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import as_float_array, safe_mask, safe_sqr
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sketchnet.estimators import SparseSVD
@@ -70,10 +71,10 @@ def scores_inside_chi2(X, y) -> np.ndarray:
 
 def scores_inside_f_classif(X, y) -> np.ndarray:
     """The bodies of sklearn.feature_selection.f_classif and f_oneway, likewise."""
-    groups = [X[y == k] for k in np.unique(y)]
+    groups = [as_float_array(X[safe_mask(X, y == k)]) for k in np.unique(y)]
     sizes = np.array([group.shape[0] for group in groups])
     n = sizes.sum()
-    squares = sum(group.multiply(group).sum(axis=0) for group in groups)
+    squares = sum(safe_sqr(group).sum(axis=0) for group in groups)
     sums = [np.asarray(group.sum(axis=0)) for group in groups]
     square_of_sums = sum(sums) ** 2
     between = sum(s**2 / size for s, size in zip(sums, sizes)) - square_of_sums / float(n)
@@ -124,7 +125,7 @@ def svd(quick: bool):
     seconds, theirs = in_turn(2, partial(ours.fit, X), partial(peer.fit, X))
     yield row(f"SVD, {k} components of {n:,} x {d:,}, 100 nnz a row", seconds, theirs, "sklearn TruncatedSVD fit", "s")
     mass = [float(np.square(model.singular_values_.astype(np.float64)).sum()) for model in (ours, peer)]
-    yield row("  mass in the components, as a part of the peer's", mass[1], mass[0], "sklearn TruncatedSVD", "")
+    yield row("  mass in the components (more is better)", mass[0], mass[1], "sklearn TruncatedSVD", "")
     memory = peak_memory(make_svd, SparseSVD, n, d, k)
     yield row("  peak memory", memory, peak_memory(make_svd, TruncatedSVD, n, d, k), "sklearn TruncatedSVD", "MiB")
 
