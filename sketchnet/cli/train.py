@@ -114,6 +114,8 @@ def train(
                 if path is not None
             }
         examples = learning.examples(data)
+        if "test" in others:
+            learning.examples(others["test"])  # labels that are not known should not wait for the end
         if "valid" in others:
             chosen_by = learning.examples(others["valid"])
         else:
