@@ -10,11 +10,8 @@ import pytest
 from sketchnet import experiments
 from sketchnet.training.model import load_model
 from tests.cli.command_line import bad, contents, good, sketchnet
-from tests.nn.conftest import one_thread
 from tests.report.made_up import EXPERIMENTS, write_results
 from tests.report.test_reproduction import Numbers, differences, expected
-
-__all__ = ["one_thread"]
 
 TINY = "--components 16 --hidden 8 --epochs 2 --batch-size 32".split()
 TINY += "--set rate=0.01 --set sparse_rate=0.05 --set wide_rate=0.05 --set feature_dropout=0".split()

@@ -1,0 +1,86 @@
+"""What predict, evaluate, explain and train say to bad input. They change nothing."""
+
+import shutil
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from tests.cli.command_line import bad, contents
+from tests.cli.planted import TINY
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ("predict nothing rows.svm", "nothing is no model: there is no nothing/config.json"),
+        ("predict rows.svm rows.svm", "rows.svm is no model"),
+        ("predict rows missing.svm", "there is no file missing.svm"),
+        ("predict rows", "Missing argument 'INPUT'"),
+        ("predict rows nan.svm", "nan.svm:1:5: value 'nan' is not a finite decimal number"),
+        ("predict rows nan.npz", "NaN or infinity: nan in row 0, column 3"),
+        ("predict rows far.svm", "row 1 has column id 51; the model was trained on 1 to 50"),
+        ("predict rows wide.npz", "wide.npz has 60 columns; the model has 50"),
+        ("predict rows large.svm", "the output for row 0 is not a finite number"),
+        ("predict rows urls.txt --text", "the model was not trained on text"),
+        ("predict rows table.csv --format table", "the model was not trained on one"),
+        ("predict rows rows.svm --format xml", "--format xml is not possible"),
+        ("predict rows rows.svm --norm l2", "--norm is for text"),
+        ("predict table short.csv", "column 'size' is missing"),
+        ("predict urls urls.txt --text-column 3", "there are 1 fields, but field 3 is asked for"),
+        ("predict numbers rows.svm --proba", "--proba is for classes; numbers predicts numbers"),
+        ("predict rows .", "is not a data set"),
+        ("evaluate nothing rows.svm", "nothing is no model"),
+        ("evaluate rows nan.svm", "nan.svm:1:5"),
+        ("evaluate rows far.svm", "row 1 has column id 50; allowed are 0 to 49"),
+        ("evaluate rows labels.svm", "label 7.0 of row 1 is not among the classes -1.0, 1.0"),
+        ("evaluate rows several.svm", "the line has no label or several"),
+        ("evaluate several negative.svm", "a label that is no whole number from 0 on"),
+        ("evaluate several labels.svm", "labels go up to 7; the model knows 0 to 2"),
+        ("evaluate rows empty.svm", "empty.svm has no rows"),
+        ("evaluate table empty.csv", "empty.csv has no rows"),
+        ("evaluate urls urls.txt", "urls.txt has no labels"),
+        ("evaluate urls classes.tsv --text-column 2 --label-column 1", "has the class 'ugly'; the model knows"),
+        ("evaluate rows rows.svm --calibration-plot plot.jpg", "it is a .png file"),
+        ("evaluate numbers numbers.svm --calibration-plot plot.png", "is for models that choose one class"),
+        ("explain nothing rows.svm", "nothing is no model"),
+        ("explain rows empty.svm", "empty.svm has no rows"),
+        ("explain rows rows.svm --row 1000", "rows.svm has 240 rows; --row 1000 is beyond them"),
+        ("explain rows rows.svm --row -1", "Invalid value for '--row'"),
+        ("explain rows rows.svm --top 0", "Invalid value for '--top'"),
+        ("explain rows rows.svm --output 3", "--output 3 is not possible; classes are -1, 1"),
+        ("explain numbers rows.svm --output 3", "not what this model predicts"),
+        ("explain rows -", "cannot come from standard input"),
+        ("train nan.svm --out new", "nan.svm:1:5"),
+        ("train nan.npz --out new", "NaN or infinity"),
+        ("train one.svm --out new", "there is only one class, 1.0"),
+        ("train empty.svm --out new", "has no rows"),
+        ("train empty.csv --label answer --out new", "the table has no rows"),
+        ("train rows.svm --out new --set colour=red", "there is no setting colour"),
+        ("train rows.svm --out new --set dropout", "--set dropout is not possible"),
+        ("train rows.svm --out new --hidden many", "--hidden many is not possible"),
+        ("train rows.svm --out new --hidden 0", "hidden=0 is not possible"),
+        ("train rows.svm --out new --test labels.svm", "label 7.0 of row 1 is not among the classes"),
+    ],
+)
+def test_bad_input(args, message, here):
+    files = {
+        "nan.svm": "1 3:nan\n",
+        "far.svm": "1 3:1\n1 3:1 51:1\n",
+        "large.svm": "1 1:3e38 2:3e38 50:3e38\n",
+        "labels.svm": "1 1:1\n7 1:1\n",
+        "negative.svm": "0,-2 1:1\n",
+        "one.svm": "1 1:1\n1 2:1\n",
+        "empty.svm": "",
+        "empty.csv": "colour,size,answer\n",
+        "short.csv": "colour,answer\nred,yes\n",
+        "classes.tsv": "good\tx.example\nugly\ty.example\n",
+    }
+    for name, text in files.items():
+        (here / name).write_text(text)
+    sparse.save_npz(here / "nan.npz", sparse.csr_array((np.array([np.nan]), [3], [0, 1]), shape=(1, 50)))
+    sparse.save_npz(here / "wide.npz", sparse.csr_array((np.ones(1), [3], [0, 1]), shape=(1, 60)))
+    before = contents(here)
+    bad(*args.split(), *(TINY[:2] if args.startswith("train") else ()), message=message, cwd=here)
+    shutil.rmtree(here / "new", ignore_errors=True)  # where train keeps what it has read
+    assert contents(here) == before

@@ -1,0 +1,113 @@
+"""Models that are damaged, or made to do harm: an error of one line, and nothing is run or written."""
+
+import json
+import os
+import pickle
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tests.cli.command_line import bad, contents
+
+
+class Hostile:
+    def __reduce__(self):
+        return os.mkdir, ("unpickled",)
+
+
+def _pickle(folder):
+    (folder / "weights.safetensors").write_bytes(pickle.dumps(Hostile()))
+
+
+def _torch_pickle(folder):
+    torch.save(Hostile(), folder / "weights.safetensors")
+
+
+def _truncate(folder):
+    path = folder / "weights.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _without_weights(folder):
+    (folder / "weights.safetensors").unlink()
+
+
+def _header_only(folder):
+    (folder / "weights.safetensors").write_bytes((10**15).to_bytes(8, "little") + b"{}")
+
+
+def _double(folder):
+    tensors = load_file(folder / "weights.safetensors")
+    save_file({name: tensor.double() for name, tensor in tensors.items()}, folder / "weights.safetensors")
+
+
+def _other_shape(folder):
+    tensors = load_file(folder / "weights.safetensors")
+    save_file({**tensors, "wide.weight": torch.zeros(3, 1)}, folder / "weights.safetensors")
+
+
+def _nan(folder):
+    tensors = load_file(folder / "weights.safetensors")
+    save_file({**tensors, "layers.1.bias": torch.full((16,), float("nan"))}, folder / "weights.safetensors")
+
+
+def _config(change):
+    def spoil(folder):
+        path = folder / "config.json"
+        content = json.loads(path.read_text())
+        change(content)
+        path.write_text(json.dumps(content))
+
+    return spoil
+
+
+def _garbage(folder):
+    (folder / "config.json").write_bytes(b"\x80\x04 not JSON")
+
+
+def _folder(folder):
+    (folder / "config.json").unlink()
+    (folder / "config.json").mkdir()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _pickle,
+        _torch_pickle,
+        _truncate,
+        _without_weights,
+        _header_only,
+        _double,
+        _other_shape,
+        _nan,
+        _garbage,
+        _folder,
+        _config(lambda c: c.clear()),
+        _config(lambda c: c.update(format=99)),
+        _config(lambda c: c.update(layout=99)),
+        _config(lambda c: c.pop("network")),
+        _config(lambda c: c.update(task=[])),
+        _config(lambda c: c["task"].update(kind="oracle")),
+        _config(lambda c: c["task"].update(classes=[1])),
+        _config(lambda c: c["network"].update(hidden=[10**30])),
+        _config(lambda c: c["network"].update(n_components=2**40)),
+        _config(lambda c: c["network"].update(n_columns=10**15)),
+        _config(lambda c: c["network"].update(scheme="__import__('os')")),
+        _config(lambda c: c["network"].update(surprise=1)),
+        _config(lambda c: c.update(data=[1])),
+        _config(lambda c: c["data"].update(classes=["only one"])),
+        _config(lambda c: c["data"].update(base="x")),
+        _config(lambda c: c["data"].update(hasher={"surprise": 1})),
+        _config(lambda c: c["data"].update(encoder={"format": 1})),
+    ],
+)
+def test_damaged_and_hostile_models(spoil, here):
+    spoil(here / "rows")
+    before = contents(here)
+    for verb in ("predict", "evaluate", "explain"):
+        done = bad(verb, "rows", "rows.svm", message="", cwd=here)
+        assert done.stdout == ""
+    assert contents(here) == before
+    assert not (here / "unpickled").exists()

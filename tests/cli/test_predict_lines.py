@@ -1,0 +1,47 @@
+"""`sketchnet predict` between pipes: lines from standard input, readers that leave."""
+
+import subprocess
+import sys
+
+from tests.cli.command_line import bad, good
+from tests.cli.planted import N
+
+
+def test_lines_from_standard_input(world):
+    text = (world / "rows.svm").read_bytes()
+    assert good("predict", "rows", "-", cwd=world, stdin=text) == good("predict", "rows", "rows.svm", cwd=world)
+    # Bytes with which packed files begin, an empty line, and no newline at the end.
+    lines = "BZh.example/login\n\nmail.example/home\r\n\x1f\x8blogin".encode()
+    assert good("predict", "urls", "-", cwd=world, stdin=lines).splitlines()[::2] == ["bad", "good"]
+    assert len(good("predict", "urls", "-", cwd=world, stdin=lines).splitlines()) == 4
+
+
+def test_errors_name_the_line_of_standard_input(world):
+    rows = (world / "rows.svm").read_bytes()
+    lines = rows * 20 + b"1 2:1 3:oops\n"  # beyond the first block
+    done = bad("predict", "rows", "-", message=f"standard input:{20 * N + 1}:9:", cwd=world, stdin=lines)
+    assert len(done.stdout.splitlines()) > 1000  # what came before was answered
+    bad("predict", "urls", "-", message="standard input:2:", cwd=world, stdin=b"good\n\xff\xfe\n")
+    bad("predict", "table", "-", message="table cannot come from standard input", cwd=world)
+    bad("predict", "rows", "-", "--norm", "l2", message="--norm is for text", cwd=world)
+
+
+def test_each_line_is_answered_as_it_comes(world):
+    command = [sys.executable, "-m", "sketchnet", "predict", "urls", "-"]
+    with subprocess.Popen(command, cwd=world, stdin=-1, stdout=-1, text=True, bufsize=1) as process:
+        for line, answer in (("shop.example/login", "bad"), ("news.example/home", "good")):
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == answer + "\n"  # while the input is open
+        process.stdin.close()
+        assert process.wait(60) == 0
+
+
+def test_a_reader_that_has_had_enough(here):
+    (here / "long.svm").write_bytes((here / "rows.svm").read_bytes() * 200)
+    command = [sys.executable, "-m", "sketchnet", "predict", "rows", "long.svm", "--proba"]
+    with subprocess.Popen(command, cwd=here, stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout.readline() == "label\t-1\t1\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(60) == 1
