@@ -21,6 +21,7 @@ SCHEDULES = ("constant", "linear")
 RECONSTRUCTIONS = ("auto", "sample", "mean")
 _PARAMETERS = ("weight", "hidden_bias", "visible_bias")
 _SEEDS = 1024  # drawn at once
+_TRIES, _CALMER = 4, 0.25  # rates that are tried where none is given, each so much of the one before
 _ENERGY_ROWS = 10_000  # at most, of either side of the free energy's gap
 
 
@@ -28,12 +29,13 @@ _ENERGY_ROWS = 10_000  # at most, of either side of the free energy's gap
 class RBMTrainingConfig:
     """How a machine is trained: Hinton's practical guide (2012) is where the defaults come from.
 
-    steps: of the Gibbs chain, CD-`steps`. rate: None takes `default_rate` of the units' kinds; "linear" lets it fall in
-    a straight line, to zero after the last epoch. Momentum is `momentum[0]` in the first `momentum_epochs` epochs, then
-    `momentum[1]`. l2 applies to weights, not to biases. reconstruct: whether visible units in the chain are sampled or
-    set to their means; "auto" samples binary and poisson units, whose noise is the data's own, and takes the means of
-    gaussian and relu units, whose noise would be as large as the data. bias_from_data: visible biases start where the
-    machine without weights fits the columns' means (log-odds, means, or logs of the words' shares), not at zero.
+    steps: of the Gibbs chain, CD-`steps`. rate: None takes `default_rate` of the units' kinds, and a quarter of it,
+    from the start, if the machine does not stay finite; "linear" lets it fall in a straight line, to zero after the
+    last epoch. Momentum is `momentum[0]` in the first `momentum_epochs` epochs, then `momentum[1]`. l2 applies to
+    weights, not to biases. reconstruct: whether visible units in the chain are sampled or set to their means; "auto"
+    samples binary and poisson units, whose noise is the data's own, and takes the means of gaussian and relu units,
+    whose noise would be as large as the data. bias_from_data: visible biases start where the machine without weights
+    fits the columns' means (log-odds, means, or logs of the words' shares), not at zero.
     """
 
     epochs: int = 10
@@ -105,13 +107,16 @@ def train_rbm(
     if rows.n_columns > rbm.config.n_visible:
         raise InputError(f"rows have {rows.n_columns} columns, but there are {rbm.config.n_visible} visible units")
     learner = _Learner(rbm, config, layer)
-    epoch = step = 0
+    fresh = {name: getattr(rbm, name).clone() for name in _PARAMETERS}
+    epoch = step = tries = 0
     error, begun = 0.0, time.perf_counter()
     if state is not None:
         tensors, notes = state
         learner.load(tensors)
         epoch, step, error, rbm.history = notes["epoch"], notes["step"], notes["error"], list(notes["history"])
         begun -= notes["seconds"]
+        tries = notes.get("tries", 0)
+        learner.rate *= _CALMER**tries
     else:
         rbm.history = []
         _survey(rbm, rows, config.bias_from_data)
@@ -122,6 +127,7 @@ def train_rbm(
     def keep() -> None:
         seconds = time.perf_counter() - begun
         notes = {"epoch": epoch, "step": step, "error": error, "seconds": seconds, "history": list(rbm.history)}
+        notes["tries"] = tries
         save(learner.state(), notes)
 
     while epoch < config.epochs:
@@ -137,6 +143,11 @@ def train_rbm(
                 raise Interrupted("stopped as asked; run the same command again to go on")
         reconstruction = float(errors) / rows.n_rows
         if not (math.isfinite(reconstruction) and learner.is_finite()):
+            if config.rate is None and tries + 1 < _TRIES:
+                epoch, step, error, tries, rbm.history = 0, 0, 0.0, tries + 1, []
+                learner.begin_again(fresh, learner.rate * _CALMER)
+                _survey(rbm, rows, config.bias_from_data)
+                continue
             raise TrainingError(
                 f"layer {layer + 1} is no longer finite in epoch {epoch + 1} of its pretraining: "
                 f"the rate {learner.rate:g} may be too high, or values too large"
@@ -192,6 +203,10 @@ class _Learner:
             drawn = random.words(self._config.seed, random.STREAM_RBM, steps, self._layer)
             self._seeds, self._at = drawn.view(np.uint64)[:, 0] >> np.uint64(1), (epoch, block)
         return int(self._seeds[place])
+
+    def begin_again(self, parameters: dict[str, torch.Tensor], rate: float) -> None:
+        self.load({**parameters, **{f"velocity.{name}": torch.zeros(()) for name in _PARAMETERS}})
+        self.rate = rate
 
     def is_finite(self) -> bool:
         return all(bool(getattr(self._rbm, name).isfinite().all()) for name in _PARAMETERS)

@@ -228,6 +228,26 @@ def test_weights_that_grow_without_bound_are_an_error():
         train(data, "gaussian", "gaussian", rate=10.0)
 
 
+def test_a_default_rate_gives_way_if_weights_grow_without_bound():
+    """Where a rate was given, it counts: that is an error, above. Going on from a checkpoint keeps the calmer rate."""
+    data, kept = 25 * torch.randn(400, 8, generator=torch.Generator().manual_seed(0)), []
+
+    def go(state=None):
+        rbm = RBM(RBMConfig(8, 4, "gaussian", "gaussian"))
+        config = RBMTrainingConfig(batch_size=20, epochs=6)
+        rows = make_rows(data, 20, 0)
+        return train_rbm(rbm, rows, config, save=lambda *found: kept.append(found), state=state)
+
+    whole = go()
+    assert [notes["epoch"] for _, notes in kept][-6:] == [1, 2, 3, 4, 5, 6]
+    assert 1 <= kept[-1][1]["tries"] < 4
+    with pytest.raises(TrainingError):
+        train(data, "gaussian", "gaussian", rate=default_rate("gaussian", "gaussian", 8))
+    resumed = go(state=kept[-3])
+    assert torch.equal(whole.weight, resumed.weight)
+    assert torch.equal(whole.visible_bias, resumed.visible_bias)
+
+
 def test_bad_rows():
     with pytest.raises(InputError, match="binary units take values from 0 to 1, but a row has 3"):
         train(3 * PATTERNS)
