@@ -14,7 +14,8 @@ import numpy as np
 
 from sketchnet.data.compression import open_reading
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.tables import TableChunk, TableEncoder, TextColumn, check_names, is_number
+from sketchnet.data.table_chunks import TableChunk, TextColumn, check_names, is_number
+from sketchnet.data.tables import TableEncoder
 from sketchnet.errors import InputError
 
 KIND_ROWS = 1000  # kinds are found from so many rows, whatever the chunks, so that chunks cannot change them

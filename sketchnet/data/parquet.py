@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.tables import NotANumber, TableChunk, TableEncoder, TextColumn, check_names, is_number
+from sketchnet.data.table_chunks import NotANumber, TableChunk, TextColumn, check_names, is_number
+from sketchnet.data.tables import TableEncoder
 from sketchnet.errors import InputError
 
 try:

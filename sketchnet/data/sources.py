@@ -17,7 +17,8 @@ from sketchnet.data.csr import CsrBatch, as_csr
 from sketchnet.data.csv_files import fit_csv, read_csv_batches
 from sketchnet.data.parquet import fit_parquet, is_sparse, read_parquet_batches
 from sketchnet.data.synthetic import Synthetic
-from sketchnet.data.tables import TableEncoder, is_number
+from sketchnet.data.table_chunks import is_number
+from sketchnet.data.tables import TableEncoder
 from sketchnet.errors import InputError
 
 

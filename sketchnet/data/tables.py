@@ -8,16 +8,16 @@ per cell.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import chain, islice
+from itertools import chain
 from operator import index
 
 import numpy as np
 
 from sketchnet.data.csr import CsrBatch
+from sketchnet.data.table_chunks import NotANumber, TableChunk, shortened, some_of
 from sketchnet.errors import InputError
 
 FORMAT_VERSION = 1  # of TableEncoder.to_dict, and of the hash
@@ -34,63 +34,6 @@ def hash_features(features: Iterable[str], n_columns: int, seed: int = 0) -> np.
     salt = seed.to_bytes(8, "little")
     digests = b"".join(blake2b(name.encode(), digest_size=8, salt=salt).digest() for name in features)
     return (np.frombuffer(digests, "<u8") % np.uint64(n_columns)).astype(np.int64)
-
-
-class NotANumber(Exception):
-    """Cell `row` of a column, written `text`, is not a finite number; the encoder says where that is."""
-
-    def __init__(self, row: int, text: str):
-        self.row, self.text = row, text
-
-
-class TextColumn:
-    """Cells as text. Other kinds of column (see parquet.py) have the same three methods."""
-
-    def __init__(self, cells: Sequence[str]):
-        self.cells = cells
-
-    def coded(self) -> tuple[list[str], np.ndarray]:
-        """Distinct cells, and for each row the place of its cell among them, or -1 where it is null."""
-        places = {text: place for place, text in enumerate(dict.fromkeys(self.cells))}
-        return list(places), np.fromiter(map(places.__getitem__, self.cells), np.int64, len(self.cells))
-
-    def numbers(self, missing: frozenset[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The cells as float64, zero where missing, and a mask of those present."""
-        cells, present = self.cells, np.ones(len(self.cells), bool)
-        if not missing.isdisjoint(cells):
-            present = np.array([text not in missing for text in cells], bool)
-            cells = ["0" if text in missing else text for text in cells]
-        try:
-            values = np.fromiter(map(float, cells), np.float64, len(cells))
-            joined = "".join(cells)  # float() takes 1_000 and digits of other scripts; tables do not mean them
-            if joined.isascii() and "_" not in joined and np.isfinite(values).all():
-                return values, present
-        except ValueError:
-            pass
-        raise NotANumber(*next((row, text) for row, text in enumerate(cells) if not is_number(text)))
-
-    def looks_numeric(self, missing: frozenset[str]) -> bool:
-        try:
-            self.numbers(missing)
-        except NotANumber:
-            return False
-        return True
-
-
-def is_number(text: str) -> bool:
-    try:
-        return text.isascii() and "_" not in text and bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
-
-
-@dataclass(frozen=True)
-class TableChunk:
-    """Some rows of a table: columns by name, and where a row stands, as in "a.csv, line 12"."""
-
-    columns: dict[str, TextColumn]
-    n_rows: int
-    where: Callable[[int], str]
 
 
 class TableEncoder:
@@ -347,19 +290,3 @@ class TableEncoder:
     def _refuse(self, chunk: TableChunk, bad: np.ndarray, what: str) -> None:
         if bad.any():
             raise InputError(f"{chunk.where(int(np.argmax(bad)))}, column {self.label_!r}: {what}")
-
-
-def some_of(names: Iterable[str]) -> str:
-    shown = [shortened(name) for name in islice(names, 11)]
-    return ", ".join(shown[:10]) + (", ..." if len(shown) > 10 else "")
-
-
-def shortened(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:60] + "...")
-
-
-def check_names(names: Sequence[str], where: str, hint: str = "") -> None:
-    """Refuse a table with two columns of one name."""
-    twice = [name for name, n in Counter(names).items() if n > 1]
-    if twice:
-        raise InputError(f"{where}: the column name {shortened(twice[0])} occurs twice{hint}")
