@@ -14,7 +14,7 @@ from sketchnet.data.datasets import fetch, list_datasets, load_dataset
 from sketchnet.data.datasets.dataset import share, split_rows
 from sketchnet.data.datasets.fetch import Remote, download
 from sketchnet.errors import InputError, StorageError
-from tests.data.test_datasets_images import idx
+from tests.data.image_files import idx
 
 NAMES = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"]
 

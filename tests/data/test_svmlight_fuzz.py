@@ -9,7 +9,7 @@ from sketchnet.data.svmlight import SvmlightReader, read_svmlight
 from sketchnet.errors import InputError
 from sketchnet.kernels.cpu import threads
 from tests.data.plain_svmlight import Malformed, assert_same, joined, parse_plainly
-from tests.data.test_svmlight import ERRORS, EXAMPLE
+from tests.data.svmlight_texts import ERRORS, EXAMPLE
 
 SEEDS = [
     EXAMPLE,
