@@ -13,8 +13,16 @@ import torch
 from sketchnet.errors import Interrupted, TrainingError
 from sketchnet.training import checkpoint
 from sketchnet.training.loop import train
-from tests.training.test_loop import EVERYTHING, every_optimiser, training
-from tests.training.toy import assert_same_network, examples, make_model, trained, without_seconds
+from tests.training.toy import (
+    EVERYTHING,
+    assert_same_network,
+    every_optimiser,
+    examples,
+    make_model,
+    trained,
+    training,
+    without_seconds,
+)
 
 CUT = {"n": 400, "n_valid": 100, "network": EVERYTHING}
 KEPT = {**CUT, "network": {"learn": False, "wide": False, "normalise": "standard", "dropout": 0.2}}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from sketchnet.data import CsrBatch
@@ -12,6 +13,10 @@ from sketchnet.training import Model, Task, TrainingConfig
 from sketchnet.training.loop import Examples, train
 
 D = 10_000
+every_optimiser = pytest.mark.parametrize("optimiser", ["adamw", "sgd"])
+RATES = {"adamw": {"rate": 5e-3}, "sgd": {"rate": 0.1, "sparse_rate": 1.0, "wide_rate": 1.0}}
+# All that is drawn anew in every step, and all that is learnt from the data before the first.
+EVERYTHING = {"scale_input": "max_abs", "dropout": 0.2, "feature_dropout": 0.2, "eta": 0.5}
 _WEIGHTS = np.random.default_rng(99).choice([-1.0, 1.0], 60)
 
 
@@ -59,6 +64,10 @@ def make_model(task, training=None, **network):
     config = NetworkConfig(n_columns=D, n_outputs=task.n_outputs, **settings)
     chosen = {"batch_size": 50, "epochs": 3, "sparse_rate": 0.01, "wide_rate": 0.01, "blend": False, **(training or {})}
     return Model(SketchNetwork(config), task, TrainingConfig(**chosen))
+
+
+def training(optimiser, **options):
+    return {"optimiser": optimiser, **RATES[optimiser], **options}
 
 
 def trained(kind="binary", n=400, n_valid=200, training=None, network=None, **options):
