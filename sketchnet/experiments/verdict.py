@@ -25,7 +25,7 @@ def of_entry(experiment: Experiment, entry: Entry, values: Values) -> str:
     excess = (entry.published - ours) if experiment.larger_is_better else (ours - entry.published)
     if abs(excess) <= experiment.slack:
         return "as good"
-    return "worse" if excess > 0 else "better"
+    return "better" if excess < 0 else "worse"  # also of what is not a number
 
 
 def count_verdicts(experiment: Experiment, scale: str, results: Results) -> dict[str, int]:

@@ -10,6 +10,7 @@ from sketchnet.data.csr import as_csr
 from sketchnet.evaluation.retrieval import RetrievalResult, retrieval
 from sketchnet.experiments.recipes.bags import bag
 from sketchnet.pretraining.autoencoder import Unsupervised, build_autoencoder
+from sketchnet.training.defaults import choose_device
 from sketchnet.training.examples import Examples, hold_back
 from sketchnet.training.loop import train
 
@@ -46,10 +47,10 @@ def document_codes(
     given = Examples(as_csr(learnt, learnt.shape[1]), np.zeros(learnt.shape[0]))
     examples, valid = hold_back(given, 0.1, seed)
     model = build_autoencoder(examples.data, settings, seed)
-    model.network.to(device)
+    model.network.to(choose_device(device, model, learnt.shape[0]))
     train(model, examples, valid, course=Unsupervised())
     trained = time.perf_counter() - begun
-    curve = retrieval(model.outputs(as_csr(test, test.shape[1])), labels, device=device)
+    curve = retrieval(model.outputs(as_csr(test, test.shape[1])), labels, device=str(model.network.device))
     recall = np.linspace(curve.recall[0], curve.recall[-1], _POINTS)
     return {
         "area": round(curve.area, 4),
