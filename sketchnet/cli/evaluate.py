@@ -69,7 +69,7 @@ def evaluate(
             known = {key: value for key, value in loaded.data.items() if key not in free}
             options = options_for(loaded, input, options)
             data = open_data([input], Path(work) / "data", options, memory, 0, known)
-        targets = _targets(loaded, data, input)
+        targets = targets_of(loaded, data, input)
         with progress_bar(f"predicting {input.name}") as progress:
             outputs = loaded.outputs(data, progress)
     found = metrics(loaded.task, outputs, targets)
@@ -86,7 +86,7 @@ def evaluate(
         print_table([["", *loaded.class_names], *lines])
 
 
-def _targets(model, data, path: Path):
+def targets_of(model, data, path: Path):
     """The labels as the model's task encodes them; those that it does not know are bad input."""
     from scipy import sparse
 

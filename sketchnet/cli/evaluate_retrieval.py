@@ -33,7 +33,7 @@ def evaluate_retrieval(
             data = open_folder(model, input)
         else:
             options = options_for(model, input, options)
-            data = open_data([input], Path(work) / "data", options, memory, 0, _with_labels(model.data, options.label))
+            data = open_data([input], Path(work) / "data", options, memory, 0, with_labels(model.data, options.label))
         labels = data.labels
         if labels is None:
             raise InputError(f"{input} has no labels to compare; say where they are (--label, --label-column)")
@@ -62,7 +62,7 @@ def _precision_at(found: RetrievalResult, recall: float) -> float:
     return float(found.precision[min(rank, len(found.precision) - 1)])
 
 
-def _with_labels(known: dict, label: str | None) -> dict:
+def with_labels(known: dict, label: str | None) -> dict:
     """The description by which labelled rows are read. Which labels there are is up to them: none were learnt."""
     known = {key: value for key, value in known.items() if key not in ("labels", "classes")}
     encoder = known.get("encoder")

@@ -47,11 +47,11 @@ def explain(
         raise InputError("explain reads its rows twice, so they cannot come from standard input; give a file")
     source = ModelRows(loaded, input, options)
     first, n = (0, rows) if row is None else (row, 1)
-    batch = _span(source, first, n, input)
+    batch = columns_span(source, first, n, input)
     check_outputs(loaded.outputs(batch), first)
-    found = _summed(contributions(loaded, batch, chosen))
+    found = summed(contributions(loaded, batch, chosen))
     columns, importance = top_columns(found, top)
-    names = _names(loaded, source, found, columns, first)
+    names = names_of(loaded, source, found, columns, first)
     if row is None:
         _show_rows(found.shape[0], columns, names, importance, output, as_json)
     else:
@@ -69,7 +69,7 @@ def _class_of(model, name: str | None):
     return model.task.classes[names.index(name)]
 
 
-def _span(source, first: int, n: int, path: Path):
+def columns_span(source, first: int, n: int, path: Path):
     """Rows first to first + n of a source, or as many of them as there are."""
     from sketchnet.data.gather import concatenate
 
@@ -87,7 +87,7 @@ def _span(source, first: int, n: int, path: Path):
     return concatenate(pieces, max(piece.n_columns for piece in pieces))
 
 
-def _names(model, source, found, columns, first: int) -> list[str]:
+def names_of(model, source, found, columns, first: int) -> list[str]:
     """Names of the columns; of hashed n-grams, as they stand in some of the rows that have the column."""
     import numpy as np
 
@@ -122,7 +122,7 @@ def _show_row(model, row: int, batch, columns, names, found, output: str | None,
     import numpy as np
 
     outputs = model.outputs(batch)
-    both = (_summed(batch.scipy()), found)
+    both = (summed(batch.scipy()), found)
     value_of, part_of = (dict(zip(matrix.indices.tolist(), matrix.data.tolist())) for matrix in both)
     shown = [(column, name, value_of[column], part_of[column]) for column, name in zip(columns.tolist(), names)]
     if model.task.kind == "regression":
@@ -141,7 +141,7 @@ def _show_row(model, row: int, batch, columns, names, found, output: str | None,
         print(f"{part:+12.5g}  {x:12.5g}  {name}")
 
 
-def _summed(rows):
+def summed(rows):
     """A copy in which each row names a column once."""
     rows = rows.copy()
     rows.sum_duplicates()

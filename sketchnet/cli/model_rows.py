@@ -19,7 +19,7 @@ _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overflow
 
 def open_predictor(folder: Path, instead: str):
     """A model that predicts. What else could be done with an autoencoder is said by `instead`."""
-    model = _open(folder)
+    model = open_model(folder)
     if model.task.kind == "autoencoder":
         raise InputError(f"{folder} is an autoencoder: it makes codes, and predicts nothing; {instead}")
     return model
@@ -27,14 +27,14 @@ def open_predictor(folder: Path, instead: str):
 
 def open_autoencoder(folder: Path):
     """A model that makes codes."""
-    model = _open(folder)
+    model = open_model(folder)
     if model.task.kind != "autoencoder":
         what = "numbers" if model.task.kind == "regression" else "classes"
         raise InputError(f"{folder} is no autoencoder: it predicts {what}, and makes no codes; try `sketchnet predict`")
     return model
 
 
-def _open(folder: Path):
+def open_model(folder: Path):
     """A model whose description of its data can be used; a damaged one is bad input."""
     from sketchnet.training.model import load_model
 

@@ -95,11 +95,11 @@ def _results(path: Path, scale: str | None):
 
 
 def _model(folder: Path, data: Path | None, options: InputOptions, memory: str):
-    from sketchnet.cli.model_rows import _open
+    from sketchnet.cli.model_rows import open_model
     from sketchnet.report.run import run_page
     from sketchnet.training.checkpoint import WEIGHTS, read_config
 
-    model = _open(folder)
+    model = open_model(folder)
     if data is None and options != InputOptions():
         raise InputError("options of rows are given, but no rows; give --data FILE")
     size = {
@@ -121,8 +121,8 @@ def _model(folder: Path, data: Path | None, options: InputOptions, memory: str):
 
 def _of_predictions(model, path: Path, options: InputOptions, memory: str):
     """What `evaluate` and `explain` say of the rows."""
-    from sketchnet.cli.evaluate import _targets
-    from sketchnet.cli.explain import _names, _span, _summed
+    from sketchnet.cli.evaluate import targets_of
+    from sketchnet.cli.explain import columns_span, names_of, summed
     from sketchnet.cli.model_rows import ModelRows, open_folder, options_for, takes_any_id
     from sketchnet.cli.training_data import open_data
     from sketchnet.evaluation.attribution import contributions, top_columns
@@ -137,13 +137,13 @@ def _of_predictions(model, path: Path, options: InputOptions, memory: str):
             free = ("columns",) if takes_any_id(model) else ()
             known = {key: value for key, value in model.data.items() if key not in free}
             data = open_data([path], Path(work) / "data", options_for(model, path, options), memory, 0, known)
-        targets = _targets(model, data, path)
+        targets = targets_of(model, data, path)
         outputs, seconds = _timed(model, data, path)
         found = metrics(model.task, outputs, targets)
         source = ModelRows(model, path, options)
-        parts = _summed(contributions(model, _span(source, 0, _FEATURE_ROWS, path)))
+        parts = summed(contributions(model, columns_span(source, 0, _FEATURE_ROWS, path)))
         columns, importance = top_columns(parts, _FEATURES)
-        names = _names(model, source, parts, columns, 0)
+        names = names_of(model, source, parts, columns, 0)
     pairs = []
     if model.task.kind == "regression":
         true = targets.astype(float) * model.task.deviation + model.task.mean
@@ -157,7 +157,7 @@ def _of_codes(model, path: Path, options: InputOptions, memory: str):
     """What `evaluate --retrieval` says of the rows, if they have labels and are not too many to rank."""
     import numpy as np
 
-    from sketchnet.cli.evaluate_retrieval import _with_labels
+    from sketchnet.cli.evaluate_retrieval import with_labels
     from sketchnet.cli.model_rows import open_folder, options_for
     from sketchnet.cli.training_data import open_data
     from sketchnet.evaluation.metrics import check_outputs
@@ -169,7 +169,7 @@ def _of_codes(model, path: Path, options: InputOptions, memory: str):
             data = open_folder(model, path)
         else:
             options = options_for(model, path, options)
-            known = _with_labels(model.data, options.label)
+            known = with_labels(model.data, options.label)
             data = open_data([path], Path(work) / "data", options, memory, 0, known)
         labels = data.labels
         codes, seconds = _timed(model, data, path)

@@ -19,8 +19,10 @@ _TOLD = 10  # epochs or ranks whose numbers are told in words
 
 
 def label_figures(measured: Measured) -> list[Figure]:
-    figures = [_over_x(measured)] if measured.experiment.figure else []
-    return [*figures, *_retrieval(measured), *_epochs(measured), *_pixels(measured)]
+    epochs_and_pixels = [*_epochs(measured), *_pixels(measured)]
+    if not measured.experiment.figure:  # curves of retrieval belong to figures, though tables share their cells
+        return epochs_and_pixels
+    return [_over_x(measured), *_retrieval(measured), *epochs_and_pixels]
 
 
 def _over_x(measured: Measured) -> Figure:

@@ -11,6 +11,7 @@ from sketchnet.experiments.verdict import CONFIRMED, DENIED, OPEN
 from sketchnet.report.document import Verdict
 
 _TONES = {"better": "good", "worse": "bad", "as good": "good", CONFIRMED: "good", DENIED: "bad", OPEN: "neutral"}
+_GOOD_PART = 0.25  # of the measurements that a scale asks for
 _NOTHING = "small"  # the scale of a label for which nothing was measured
 
 
@@ -64,17 +65,18 @@ class Measured:
 
 
 def find_scale(experiment: Experiment, results: Results, scale: str | None = None) -> Measured:
-    """At the scale that is asked for; else at the largest that was run to its end, or else was begun."""
+    """At the scale that is asked for; else at the largest of which a good part was measured, or else was begun."""
     if scale is not None:
         return Measured(experiment, scale, results)
-    whole, begun = [], []
+    good, begun = [], []
     for name in SCALES:
         records = results.of(experiment, name)
-        if any("missing" not in record["found"] for record in records):
-            (whole if len(records) == len(experiment.cells(name)) else begun).append(name)
+        measured = sum("missing" not in record["found"] for record in records)
+        if measured and measured >= _GOOD_PART * len(experiment.cells(name)):
+            good.append(name)
         elif records:
-            begun.insert(0, name)
-    return Measured(experiment, [_NOTHING, *begun, *whole][-1], results)
+            begun.insert(0 if not measured else len(begun), name)
+    return Measured(experiment, [_NOTHING, *begun, *good][-1], results)
 
 
 def worded(word: str) -> Verdict:
