@@ -82,8 +82,8 @@ class LightGBM(Boosting):
     }  # fmt: skip
 
     def grid(self, X, y) -> list[dict]:
-        grid = [{}, {"width": 20_000}, {"columns": "hashed", "width": 2**14}, {"leaf_rows": 20}, {"leaves": 8}]
-        return [*grid, {"leaves": 127}, {"rate": 0.05}, {"columns": "hashed", "width": 2**16}]
+        grid = [{}, {"width": 20_000}, {"leaves": 8}, {"columns": "hashed", "width": 2**14}, {"leaf_rows": 20}]
+        return [*grid, {"width": 20_000, "leaves": 8}, {"rate": 0.05}, {"leaves": 127}]
 
     def _learn(self, X, y, settings, valid, deadline) -> None:
         lightgbm = library("lightgbm", self.name)

@@ -16,7 +16,7 @@ from sketchnet import random
 from sketchnet.baselines.rival import Rival, library
 
 _CHUNK = 1 << 18  # entries turned to text at a time
-_MOST_BITS = 26  # a table of 2**26 weights and what is kept beside each takes a GiB
+_MOST_BITS = 27  # a table of 2**27 weights and what is kept beside each takes 2 GiB, where it is used
 
 
 class VowpalWabbit(Rival):
@@ -37,7 +37,7 @@ class VowpalWabbit(Rival):
     def _learn(self, X, y, settings, valid, deadline) -> None:
         classes = len(self.classes_)
         path = self._folder
-        bits = _bits(X.shape[1], (classes if classes > 2 else 1) * max(1, settings["hidden"]))
+        bits = _bits(X.shape[1], classes, settings["hidden"])
         cache = path / f"train-{bits}.cache"
         if self._written is not X and (self._written is None or not _same(self._written, X)):
             for old in path.glob("train*"):
@@ -95,9 +95,13 @@ class VowpalWabbitNetwork(VowpalWabbit):
         return [*grid, {"loss": "hinge"}, {"passes": 3}]
 
 
-def _bits(n_columns: int, tables: int) -> int:
-    """Of the table of weights: enough for no two columns to share a place, up to a limit."""
-    return min(_MOST_BITS, max(18, ceil(log2(n_columns * tables))))
+def _bits(n_columns: int, classes: int, hidden: int) -> int:
+    """Of the table of weights: enough for no two to share a place, up to a limit.
+
+    The weights of a column, one for each class and hidden unit, take as many places as the next power of two.
+    """
+    outputs = ceil(log2(classes)) if classes > 2 else 0
+    return min(_MOST_BITS, max(18, ceil(log2(n_columns)) + outputs + ceil(log2(hidden + 1))))
 
 
 def _same(X, Z) -> bool:

@@ -33,8 +33,8 @@ _LINEAR = ("LIBLINEAR", "Pegasos", "VW", "newGLMNET")  # of the thesis's rivals,
 _URLS, _TNG = "urls", "TNG"
 _QUANTITIES = {"": "error", ": fit (s)": "fit_seconds", ": predict (s)": "predict_seconds", ": peak (MiB)": "peak_mib"}
 # Training rows of each set (None: all), and seconds in which each method's settings are searched.
-_ROWS = {"small": {"urls": 4000, "tng": 2500}, "full": {"urls": None, "tng": None}}
-_BUDGET = {"smoke": 0.5, "small": 10, "full": 60}
+_ROWS = {"small": {"urls": 3000, "tng": 2000}, "full": {"urls": None, "tng": None}}
+_BUDGET = {"smoke": 0.5, "small": 8, "full": 90}
 _SMOKE = ("Count Sketch RP", "LIBLINEAR", "Pegasos", "VW")
 
 

@@ -9,6 +9,7 @@ from scipy import sparse
 from sketchnet.baselines import RIVALS, find_rival
 from sketchnet.baselines.columns import FewColumns
 from sketchnet.baselines.rival import Rival
+from sketchnet.baselines.vowpal import _bits
 from sketchnet.errors import InputError
 from tests.baselines.separable import separable
 
@@ -102,6 +103,14 @@ def test_missing_packages_are_named(key, package, monkeypatch):
     monkeypatch.setattr("sketchnet.baselines.rival.import_module", missing)
     with pytest.raises(InputError, match=rf'needs the package {package}: pip install "sketchnet\[bench\]"'):
         find_rival(key)().fit(*separable(60, 2, seed=0))
+
+
+def test_weights_of_vowpal_wabbit_do_not_share_places():
+    assert _bits(2**24, 2, 0) == 24
+    assert _bits(350_000, 20, 0) == 19 + 5
+    assert _bits(2**16, 20, 5) == 16 + 5 + 3
+    assert _bits(2**24, 20, 5) == 27
+    assert _bits(10, 2, 0) == 18
 
 
 def test_unknown_rivals():
