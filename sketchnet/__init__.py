@@ -6,10 +6,18 @@ __version__ = "0.1.0"
 
 # Loaded on first use: importing sketchnet itself takes milliseconds and loads neither numba nor torch.
 _WHERE = dict.fromkeys(
-    ("RandomProjection", "RestrictedBoltzmannMachine", "SketchAutoencoder", "SketchClassifier", "SketchRegressor"),
+    (
+        "ColumnSelector",
+        "RandomProjection",
+        "RestrictedBoltzmannMachine",
+        "SketchAutoencoder",
+        "SketchClassifier",
+        "SketchRegressor",
+        "SparseSVD",
+    ),
     "sketchnet.estimators",
 )
-_MODULES = ("data", "nn", "pretraining", "projection", "training")
+_MODULES = ("baselines", "data", "nn", "pretraining", "projection", "selection", "training")
 
 __all__ = [*_WHERE, *_MODULES]
 
