@@ -7,7 +7,7 @@ import types
 import pytest
 
 from sketchnet.errors import InputError
-from sketchnet.experiments import recipes, runner
+from sketchnet.experiments import LABELS, find_experiment, recipes, runner
 from sketchnet.experiments.experiment import Cell, Claim, Entry, Experiment
 from sketchnet.experiments.results import Results
 from sketchnet.experiments.runner import RESULTS, missing_cells, reproduce
@@ -129,6 +129,15 @@ def test_a_cell_measured_without_search_is_measured_again_with_it(tmp_path, call
     assert len(calls) == 1 + 3 + 1
     assert not missing_cells([experiment], "smoke", results, 3)
     assert not missing_cells([experiment], "smoke", results)
+
+
+def test_every_recipe_that_can_be_searched_tells_its_validation_error():
+    cells = [cell for label in LABELS for cell, _ in find_experiment(label).cells("smoke")]
+    for recipe in recipes.SPACES:
+        cell = next(cell for cell in cells if cell.recipe == recipe)
+        settings, noted = search_settings(cell, 0, "cpu", 2)
+        assert noted["trials"] == 2
+        assert set(settings) - set(cell.settings) <= set(recipes.SPACES[recipe])
 
 
 def test_two_processes_cannot_write_one_file(tmp_path, calls):

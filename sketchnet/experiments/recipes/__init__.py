@@ -31,7 +31,9 @@ RECIPES: dict[str, str] = {
 # Recipes that measure time, so that nothing else may run beside them.
 ALONE: set[str] = {"projection_time", "cost_slopes", "learning_slopes", "rival"}
 # What a search may choose: (low, high) on a logarithmic axis, or a list of values.
-SPACES: dict[str, dict] = {}
+SPACES: dict[str, dict] = {
+    "synthetic_network": {"rate": (3e-4, 1e-2), "dropout": [0.0, 0.25, 0.5], "l2": [0.0, 0.01, 0.1]},
+}
 
 
 def find_recipe(name: str) -> Callable[..., dict]:
