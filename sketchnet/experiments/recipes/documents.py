@@ -35,13 +35,13 @@ def document_codes(
     pretrain: int | bool = True,
     epochs: int | str = "auto",
 ) -> dict:
-    """Codes of the test documents, learnt from the training documents (or the first `rows`, and as many to be found).
+    """Codes of the test documents, learnt from the training documents (or `rows` of either, evenly taken).
 
     Without a scheme from counts of words, else from TF-IDF behind that projection to `components` columns. `init`: the
     random projection that the machines start as.
     """
     found, begun = bag(data, words, tfidf=scheme is not None), time.perf_counter()
-    learnt, test, labels = found.train[:rows], found.test[:rows], found.labels[:rows]
+    learnt, (test, labels) = _some(found.train, rows), (_some(part, rows) for part in (found.test, found.labels))
     front = {} if scheme is None else {"scheme": scheme, "n_components": components}
     settings = {**_SHAPES[data], **front, "pretrain": pretrain, "epochs": epochs, "pretrain_init": init}
     given = Examples(as_csr(learnt, learnt.shape[1]), np.zeros(learnt.shape[0]))
@@ -63,6 +63,12 @@ def document_codes(
         "epochs": sum("valid_loss" in record for record in model.history),
         "seconds": round(trained, 2),
     }
+
+
+def _some(part, rows: int | None):
+    """Documents stand class by class, so not the first ones."""
+    n = part.shape[0]
+    return part if rows is None or rows >= n else part[np.arange(rows) * n // rows]
 
 
 def _precision(curve: RetrievalResult, recall):
