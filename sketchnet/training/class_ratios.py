@@ -17,8 +17,13 @@ _PRIOR = 0.25  # times the mean non-zero
 _COLUMNS = 1 << 16  # whose logarithms are taken at a time
 
 
+def has_negative(network: SketchNetwork, parts: list[Examples]) -> bool:
+    """Whether a value is negative: those are no counts."""
+    return any(batch.values.min(initial=0) < 0 for _, batch in mixed_batches(network, parts))
+
+
 def squared_class_ratios(network: SketchNetwork, parts: list[Examples]) -> np.ndarray | None:
-    """r * r for each column and output; None where a value is negative, or all are zero: those are no counts.
+    """r * r for each column and output, of rows without negative values; None where all are zero.
 
     An output of its own tells class 1 from class 0. Columns that never occur have no part in |p| and |q|, so the size
     of a table that columns are hashed into does not matter.
@@ -27,8 +32,6 @@ def squared_class_ratios(network: SketchNetwork, parts: list[Examples]) -> np.nd
     classes, n_classes = np.concatenate([class_numbers(part) for part in parts]), max(2, n_outputs)
     sums, n_entries = np.zeros((width, n_classes), np.float32), 0
     for numbers, batch in mixed_batches(network, parts):
-        if batch.values.size and batch.values.min() < 0:
-            return None
         owners = np.repeat(classes[numbers], np.diff(batch.indptr))
         places = batch.indices.astype(np.int64) * n_classes + owners
         np.add.at(sums.reshape(-1), places, batch.values.astype(np.float32, copy=False))

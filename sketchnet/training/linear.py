@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from sketchnet.nn import SketchNetwork
-from sketchnet.training.class_ratios import squared_class_ratios
+from sketchnet.training.class_ratios import has_negative, squared_class_ratios
 from sketchnet.training.examples import Examples, hold_back
 from sketchnet.training.linear_solver import LinearSolver, class_numbers
 from sketchnet.training.model import Model
@@ -38,7 +38,8 @@ def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
     classes = class_numbers(valid)
     some, _ = hold_back(examples, max(0.0, 1 - _TRIAL_ROWS / n), model.training.seed)
     plain, strength, margins = _plain(network, some, valid)
-    weighed = _weighed(network, [some])
+    # All rows are asked, not only those of the trial: the machine is solved again on all of them.
+    weighed = None if has_negative(network, [examples, valid]) else _weighed(network, [some])
     if weighed is not None:
         both = (margins + weighed.margins(valid.data)) / 2
         weighed = weighed if _surely_better(_wrong(both, classes), _wrong(margins, classes)) else None
