@@ -39,14 +39,14 @@ class VowpalWabbit(Rival):
         path = self._folder
         bits = _bits(X.shape[1], classes, settings["hidden"])
         cache = path / f"train-{bits}.cache"
-        if self._written is not X and (self._written is None or not _same(self._written, X)):
+        if self._written is None or not _same(self._written, (X, y)):
             for old in path.glob("train*"):
                 old.unlink()
             # Rows are often sorted by class, which online learning does not forgive.
             order = random.shuffled(X.shape[0], self.seed, random.STREAM_SHUFFLE)
             labels = y + 1 if classes > 2 else 2 * y - 1
             self._write(path / "train.txt", X[order], labels[order])
-            self._written = X
+            self._written = X, y
         how = f"--loss_function {settings['loss']} -l {settings['rate']} --l2 {settings['l2']} -b {bits}"
         how += f" --oaa {classes}" if classes > 2 else ""
         how += f" --nn {settings['hidden']} --inpass --random_seed {self.seed}" if settings["hidden"] else ""
@@ -104,5 +104,7 @@ def _bits(n_columns: int, classes: int, hidden: int) -> int:
     return min(_MOST_BITS, max(18, ceil(log2(n_columns)) + outputs + ceil(log2(hidden + 1))))
 
 
-def _same(X, Z) -> bool:
-    return X.indices is Z.indices or (X.shape == Z.shape and np.shares_memory(X.data, Z.data))
+def _same(written: tuple, given: tuple) -> bool:
+    """Rows in the same memory, with the same classes: the file that was written can be read again."""
+    (X, y), (Z, z) = written, given
+    return X.shape == Z.shape and np.shares_memory(X.data, Z.data) and np.array_equal(y, z)

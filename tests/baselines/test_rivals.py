@@ -113,6 +113,12 @@ def test_weights_of_vowpal_wabbit_do_not_share_places():
     assert _bits(10, 2, 0) == 18
 
 
+def test_vowpal_wabbit_learns_other_labels_of_the_same_rows():
+    X, y = separable(400, 2, seed=0)
+    rival = find_rival("vw")().fit(X, y)
+    assert np.mean(rival.fit(X, 1 - y).predict(X) == y) < 0.04
+
+
 def test_unknown_rivals():
     with pytest.raises(InputError, match="there is no rival 'svm'; there are gaussian, "):
         find_rival("svm")
