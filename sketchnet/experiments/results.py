@@ -12,13 +12,21 @@ from sketchnet.storage import writing
 
 
 class Results:
-    """The measurements of a file, by (scale, cell, seed); of two with the same place the later one counts."""
+    """The measurements of a file, by (scale, cell, seed); of two with the same place the later one counts.
+
+    One that failed, though, never hides a number that was there before it.
+    """
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
         self._found: dict[tuple[str, str, int], dict] = {}
         for record in self._read():
-            self._found[record["scale"], Cell(record["recipe"], record["settings"]).key, record["seed"]] = record
+            self._keep(record)
+
+    def _keep(self, record: dict) -> None:
+        place = record["scale"], Cell(record["recipe"], record["settings"]).key, record["seed"]
+        if place not in self._found or "missing" not in record["found"]:
+            self._found[place] = record
 
     def _read(self) -> list[dict]:
         if not self.path.exists():
@@ -57,7 +65,7 @@ class Results:
             file.write(json.dumps(record).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        self._found[scale, cell.key, seed] = record
+        self._keep(record)
 
     def of(self, experiment: Experiment, scale: str) -> list[dict]:
         """All records that an experiment asks for and the file has."""

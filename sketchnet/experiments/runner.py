@@ -47,7 +47,7 @@ def reproduce(
     with locked(folder / RESULTS):
         results = Results(folder / RESULTS)
         wanted = missing_cells(experiments, scale, results, search)
-        shared = [place for place in wanted if place[0].recipe not in ALONE] if jobs > 1 else []
+        shared = [place for place in wanted if not _is_about_time(place[0])] if jobs > 1 else []
         alone = [place for place in wanted if place not in shared]
         total, done = len(wanted), 0
         for places, n in ((shared, jobs), (alone, 1)):
@@ -71,6 +71,11 @@ def _is_done(record: dict | None, search: int) -> bool:
     if record is None or "missing" in record["found"]:
         return False
     return record["recipe"] not in SPACES or record["circumstances"].get("trials", 0) >= search
+
+
+def _is_about_time(cell: Cell) -> bool:
+    """It measures time, or learns for a given time, of which cells beside it would take a part."""
+    return cell.recipe in ALONE or "seconds" in cell.settings
 
 
 def _measured(places: list, device: str, search: int, jobs: int) -> Iterator[tuple[Cell, int, dict, dict]]:

@@ -131,6 +131,13 @@ def test_a_cell_measured_without_search_is_measured_again_with_it(tmp_path, call
     assert not missing_cells([experiment], "smoke", results)
 
 
+def test_a_failure_does_not_hide_a_number(tmp_path, calls):
+    results = reproduce([toy_experiment(1)], "smoke", tmp_path)
+    results.add("smoke", Cell("toy", {"x": 1}), 0, {"missing": "Optuna"}, {})
+    for found in (results, Results(tmp_path / RESULTS)):
+        assert found.values(toy_experiment(1), "smoke")("ours", 1) == 10
+
+
 def test_every_recipe_that_can_be_searched_tells_its_validation_error():
     cells = [cell for label in LABELS for cell, _ in find_experiment(label).cells("smoke")]
     for recipe in recipes.SPACES:
@@ -153,3 +160,13 @@ def test_time_is_measured_alone(tmp_path, calls, monkeypatch):
     monkeypatch.setattr(runner, "ProcessPoolExecutor", None)  # would fail if it were used
     reproduce([toy_experiment(1, 2, 3)], "smoke", tmp_path, jobs=4)
     assert len(calls) == 3
+
+
+def test_limited_time_is_not_shared(tmp_path, calls, monkeypatch):
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", None)
+
+    def entries(scale):
+        return [Entry("ours", x, Cell("toy", {"x": x, "seconds": 5.0})) for x in (1, 2)]
+
+    results = reproduce([Experiment("tab:toy", "Toys", entries, "x", "error (%)")], "smoke", tmp_path, jobs=4)
+    assert len(results) == 2
