@@ -86,7 +86,10 @@ EXPERIMENT = Experiment(
     x_name="data set",
     unit="error (%)",
     claims=(
-        Claim("The SRHT initialization outperformed the reference initialization on all datasets.", _srht),
+        Claim(
+            "The SRHT initialization outperformed the reference initialization on all datasets (here: on CIFAR-10).",
+            _srht,
+        ),
         Claim(
             "The second important factor is the orthogonality of the initialized weights (here: subsampled SRHT and "
             "orthogonal weights, which are the ones that are orthogonal, both outperform He's).",

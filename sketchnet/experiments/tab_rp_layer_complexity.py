@@ -19,7 +19,7 @@ PUBLISHED = {
     "Count Sketch": (1, 0, None, None),
 }
 _LEARNING = "Count Sketch, a step of learning"
-_DATA = {  # rows of data with 100 non-zeros, and at first 32 columns of P, or 256
+_DATA = {  # at first; each slope then has four times as much of something
     "smoke": {"n": 500, "d": 2000, "density": 0.01, "n_components": 8, "repeats": 1},
     "small": {"n": 12_500, "d": 25_000, "density": 0.001, "n_components": 64, "repeats": 5},
     "full": {"n": 125_000, "d": 250_000, "density": 0.0001, "n_components": 128, "repeats": 5},
