@@ -6,7 +6,7 @@ from sketchnet.experiments.verdict import of_claim
 from sketchnet.report.document import Block, Claims, Command, Content, Facts, Number, Quiet, Section, Text
 from sketchnet.report.label_figures import label_figures
 from sketchnet.report.label_table import label_table
-from sketchnet.report.measured import Measured, circumstances, days_of, seconds_of, worded
+from sketchnet.report.measured import Measured, circumstances, count_measured, days_of, seconds_of, worded
 from sketchnet.report.rounding import time_shown
 
 
@@ -45,7 +45,7 @@ def _missing(measured: Measured) -> list[Block]:
 def _facts(measured: Measured, records: list[dict]) -> list[tuple[str, Content]]:
     seconds = seconds_of(records)
     seeds = sorted({record["seed"] for record in records})
-    done, asked = len(records), len(measured.experiment.cells(measured.scale))
+    done, asked = count_measured(records), len(measured.experiment.cells(measured.scale))
     took = Number(seconds, time_shown(seconds), f"{measured.label}/seconds")
     part = "" if done == asked else f" of {asked}"
     whose = f" for {done}{part} measurements at scale {measured.scale}, seed{'s' if len(seeds) > 1 else ''} "

@@ -71,12 +71,17 @@ def find_scale(experiment: Experiment, results: Results, scale: str | None = Non
     good, begun = [], []
     for name in SCALES:
         records = results.of(experiment, name)
-        measured = sum("missing" not in record["found"] for record in records)
+        measured = count_measured(records)
         if measured and measured >= _GOOD_PART * len(experiment.cells(name)):
             good.append(name)
         elif records:
             begun.insert(0 if not measured else len(begun), name)
     return Measured(experiment, [_NOTHING, *begun, *good][-1], results)
+
+
+def count_measured(records: Iterable[dict]) -> int:
+    """Without those that only say why there is no number."""
+    return sum("missing" not in record["found"] for record in records)
 
 
 def worded(word: str) -> Verdict:

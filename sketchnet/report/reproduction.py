@@ -24,7 +24,15 @@ from sketchnet.report.document import (
     Tiles,
 )
 from sketchnet.report.label_section import label_section
-from sketchnet.report.measured import Measured, circumstances, days_of, find_scale, seconds_of, worded
+from sketchnet.report.measured import (
+    Measured,
+    circumstances,
+    count_measured,
+    days_of,
+    find_scale,
+    seconds_of,
+    worded,
+)
 from sketchnet.report.rounding import time_shown
 
 VALUES = ("as good", "better", "worse")
@@ -55,7 +63,7 @@ def reproduction_page(path: Path, experiments: list[Experiment], scale: str | No
         "labels measured": sum(bool(measured.values.runs) for measured in every),
         "values": {word: total[word] for word in VALUES},
         "claims": {word: total[word] for word in CLAIMS},
-        "measurements": len(records),
+        "measurements": count_measured(records),
         "seconds": seconds_of(records),
     }
     opening = Section("summary", "Summary", _summary(summary, every, records, path, folder))
@@ -80,7 +88,7 @@ def _summary(summary: dict, every: list[Measured], records: list[dict], path: Pa
     ]
     claims = [(_count(n, f"summary/{word}"), word, worded(word).tone) for word, n in summary["claims"].items()]
     seconds = Number(summary["seconds"], time_shown(summary["seconds"]), "summary/seconds")
-    measured = Number(float(len(records)), f"{len(records):,}", "summary/measurements")
+    measured = _count(summary["measurements"], "summary/measurements")
     rows: list[tuple[str, Content]] = [
         ("Scale", ", ".join(scales) or "none"),
         ("Measured", (measured, " times, in ", seconds, f" altogether; {days_of(records)}")),
