@@ -19,11 +19,10 @@ _BLOCK_NUMBERS = 1 << 22  # of a block of rows times the directions
 
 @dataclass(frozen=True)
 class TruncatedSVD:
-    """components (k x d, orthonormal rows), the singular values in falling order, and the sums of X @ components.T."""
+    """components (k x d, orthonormal rows) and the singular values in falling order."""
 
     components: np.ndarray
     singular_values: np.ndarray
-    sums: np.ndarray
 
 
 def truncated_svd(X, n_components: int, *, n_iter: int = 5, n_oversamples: int = 10, seed: int = 0) -> TruncatedSVD:
@@ -50,17 +49,16 @@ def truncated_svd(X, n_components: int, *, n_iter: int = 5, n_oversamples: int =
         for block in _blocks(rows, width):
             backend().add_transposed(*block.arrays, multiply(block, basis), sums)
         basis = _orthonormal(sums)
-    gram, total = np.zeros((width, width)), np.zeros(width)
+    gram = np.zeros((width, width))
     for block in _blocks(rows, width):
         product = multiply(block, basis).astype(np.float64)
         gram += product.T @ product
-        total += product.sum(axis=0)
     squares, turn = np.linalg.eigh(gram)
     squares, turn = squares[::-1][:k], turn[:, ::-1][:, :k]
     components = (basis @ turn.astype(dtype)).T
     signs = np.sign(components[np.arange(k), np.abs(components).argmax(axis=1)])
     components = components * np.where(signs == 0, 1, signs).astype(dtype)[:, None]
-    return TruncatedSVD(components, np.sqrt(np.maximum(squares, 0)).astype(dtype), (total @ turn) * signs)
+    return TruncatedSVD(components, np.sqrt(np.maximum(squares, 0)).astype(dtype))
 
 
 def multiply(rows: CsrBatch, table: np.ndarray) -> np.ndarray:
