@@ -32,15 +32,17 @@ class Perceptron(Rival):
         # Entries of rows of norm 1 are small, and rates of Adam are made for inputs of about 1.
         self._scale = few.dtype.type(1 / max(1e-30, np.sqrt(np.square(few.data, dtype=np.float64).mean())))
         few.data *= self._scale
+        # From a mere seed each partial_fit would begin anew, and every epoch have the same batches in the same order.
+        numbers = np.random.RandomState(self.seed)
         self._model = MLPClassifier(
-            (settings["hidden"],), alpha=settings["l2"], learning_rate_init=settings["rate"], random_state=self.seed
+            (settings["hidden"],), alpha=settings["l2"], learning_rate_init=settings["rate"], random_state=numbers
         )
-        numbers = np.arange(len(self.classes_))
+        classes = np.arange(len(self.classes_))
         held = None if valid is None else self._scaled(valid[0])
         kept = {}
         chosen = best_epoch(
             settings["epochs"],
-            lambda: self._model.partial_fit(few, y, classes=numbers),
+            lambda: self._model.partial_fit(few, y, classes=classes),
             lambda: self._model.predict(held),
             None if valid is None else valid[1],
             lambda: kept.update(coefs_=deepcopy(self._model.coefs_), intercepts_=deepcopy(self._model.intercepts_)),

@@ -119,6 +119,24 @@ def test_vowpal_wabbit_learns_other_labels_of_the_same_rows():
     assert np.mean(rival.fit(X, 1 - y).predict(X) == y) < 0.04
 
 
+def test_the_perceptron_has_other_batches_in_each_epoch_but_the_same_in_each_run(monkeypatch):
+    from sklearn.neural_network import _multilayer_perceptron as perceptrons
+
+    orders, shuffle = [], perceptrons.shuffle
+
+    def noting(*arrays, **how):
+        orders.append(shuffle(*arrays, **how))
+        return orders[-1]
+
+    monkeypatch.setattr(perceptrons, "shuffle", noting)
+    X, y = separable(400, 2, seed=0)
+    for _ in range(2):
+        find_rival("mlp")().fit(X, y, {"epochs": 2})
+    first, second, again, _ = orders
+    assert not np.array_equal(first, second)
+    assert np.array_equal(first, again)
+
+
 def test_unknown_rivals():
     with pytest.raises(InputError, match="there is no rival 'svm'; there are gaussian, "):
         find_rival("svm")
