@@ -86,7 +86,8 @@ class LearnableProjection(TableLayer):
         """Each entry of the batch once for every weight that it meets, with the weight's number for an id."""
         if self.one_each:
             return batch
-        first, counts = self._offsets[batch.indices], np.diff(self._offsets)[batch.indices]
+        first = self._offsets[batch.indices]
+        counts = self._offsets[1:][batch.indices] - first
         ends = np.concatenate([[0], np.cumsum(counts)])
         ids = np.arange(ends[-1]) + np.repeat(first - ends[:-1], counts)
         offsets = ends[batch.indptr - batch.indptr[0]]

@@ -153,11 +153,12 @@ class AutoencoderSteps(PlainSteps):
         return total / n, total / n
 
     def _valid_rows(self, examples: Examples):
-        """This process's share of them; kept from the first time on, if they fit the budget."""
+        """This process's share of them; kept from the first time on, if they fit the budget beside the others."""
         if self._valid is not None:
             yield from self._valid
             return
-        fits = 4 * examples.data.n_rows * self._network.config.n_visible <= self._budget
+        n_rows = examples.data.n_rows + (0 if self._kept is None else len(self._kept))
+        fits = 4 * n_rows * self._network.config.n_visible <= self._budget
         kept = []
         for number, batch in enumerate(iterate_batches(examples.data, self._network.at_once, shuffle=False)):
             if number % self._team.count == self._team.rank:

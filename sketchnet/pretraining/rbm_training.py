@@ -30,12 +30,12 @@ class RBMTrainingConfig:
     """How a machine is trained: Hinton's practical guide (2012) is where the defaults come from.
 
     steps: of the Gibbs chain, CD-`steps`. rate: None takes `default_rate` of the units' kinds, and a quarter of it,
-    from the start, if the machine does not stay finite; "linear" lets it fall in a straight line, to zero after the
-    last epoch. Momentum is `momentum[0]` in the first `momentum_epochs` epochs, then `momentum[1]`. l2 applies to
-    weights, not to biases. reconstruct: whether visible units in the chain are sampled or set to their means; "auto"
-    samples binary and poisson units, whose noise is the data's own, and takes the means of gaussian and relu units,
-    whose noise would be as large as the data. bias_from_data: visible biases start where the machine without weights
-    fits the columns' means (log-odds, means, or logs of the words' shares), not at zero.
+    from the start, if the machine does not stay finite, up to three times; "linear" lets it fall in a straight line, to
+    zero after the last epoch. Momentum is `momentum[0]` in the first `momentum_epochs` epochs, then `momentum[1]`. l2
+    applies to weights, not to biases. reconstruct: whether visible units in the chain are sampled or set to their
+    means; "auto" samples binary and poisson units, whose noise is the data's own, and takes the means of gaussian and
+    relu units, whose noise would be as large as the data. bias_from_data: visible biases start where the machine
+    without weights fits the columns' means (log-odds, means, or logs of the words' shares), not at zero.
     """
 
     epochs: int = 10
@@ -107,7 +107,7 @@ def train_rbm(
     if rows.n_columns > rbm.config.n_visible:
         raise InputError(f"rows have {rows.n_columns} columns, but there are {rbm.config.n_visible} visible units")
     learner = _Learner(rbm, config, layer)
-    fresh = {name: getattr(rbm, name).clone() for name in _PARAMETERS}
+    fresh = {name: getattr(rbm, name).clone() for name in _PARAMETERS} if config.rate is None else None
     epoch = step = tries = 0
     error, begun = 0.0, time.perf_counter()
     if state is not None:

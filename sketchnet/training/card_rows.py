@@ -164,7 +164,9 @@ class StreamedRows(_Rows):
         super().__init__(network, data, config)
         settings = network.config
         self.places = self._numbers()
-        batches = (_as_kernels_want(network, batch) for batch in iterate_batches(data, _ROWS, shuffle=False))
+        batches = iterate_batches(data, _ROWS, shuffle=False)
+        if settings.learn and not network.projection.one_each:  # otherwise offsets alone are read
+            batches = (_as_kernels_want(network, batch) for batch in batches)
         lengths = np.sort(np.concatenate([np.diff(batch.indptr) for batch in batches]))
         fitting = _WINDOW // (self.batch * (_entry(network) if settings.learn else _projected(settings)))
         self._most_rows = self.batch * min(self.n_batches, max(1, fitting))

@@ -163,6 +163,18 @@ def test_rows_are_kept_within_the_budget_only():
         assert sorted(np.concatenate([rows for rows, _ in steps.batches(0, 0)]).tolist()) == list(range(400))
 
 
+def test_validation_rows_are_kept_beside_the_others_if_there_is_room():
+    model = unsupervised(epochs=1, pretrain=0)()
+    given, valid = (Examples(sparse_rows(documents(n)), np.zeros(n)) for n in (400, 100))
+    losses = []
+    for rows, kept in ((500, True), (499, False)):
+        steps = AutoencoderSteps(model, given, 4 * rows * 40, Processes())
+        losses += [steps.evaluate(valid), steps.evaluate(valid)]
+        assert (steps._valid is not None) == kept
+        assert steps._kept is not None
+    assert len(set(losses)) == 1
+
+
 @pytest.mark.parametrize("together", [3, 32])
 def test_what_is_left_of_rows_is_another_in_each_epoch_and_the_same_after_a_stop(together):
     model = unsupervised(epochs=1, pretrain=0, network={"feature_dropout": 0.5})()
