@@ -18,7 +18,7 @@ from sketchnet.errors import InputError, SketchnetError
 from sketchnet.experiments.experiment import Cell, Experiment
 from sketchnet.experiments.recipes import ALONE, SPACES, find_recipe
 from sketchnet.experiments.results import Results
-from sketchnet.experiments.search import search_settings
+from sketchnet.experiments.search import load_optuna, search_settings
 from sketchnet.storage import locked, writing
 
 RESULTS = "results.jsonl"
@@ -41,6 +41,8 @@ def reproduce(
     A cell that cannot be measured, for want of a data set or a package, is noted as missing, with the reason, and tried
     again next time.
     """
+    if search:
+        load_optuna()  # before anything is measured
     folder = Path(folder)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

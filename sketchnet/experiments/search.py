@@ -16,10 +16,7 @@ def search_settings(cell: Cell, seed: int, device: str, n_trials: int) -> tuple[
     space = SPACES.get(cell.recipe)
     if not space:
         return cell.settings, {}
-    try:
-        import optuna
-    except ImportError:
-        raise InputError('a search needs Optuna: pip install "sketchnet[search]"') from None
+    optuna = load_optuna()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     recipe = find_recipe(cell.recipe)
 
@@ -31,6 +28,14 @@ def search_settings(cell: Cell, seed: int, device: str, n_trials: int) -> tuple[
     study.optimize(outcome, n_trials=n_trials)
     chosen = study.best_params if study.best_trial.number else {}
     return cell.settings | chosen, {"trials": n_trials, "searched": chosen, "valid_error": study.best_value}
+
+
+def load_optuna():
+    try:
+        import optuna
+    except ImportError:
+        raise InputError('a search needs Optuna: pip install "sketchnet[search]"') from None
+    return optuna
 
 
 def _suggest(trial, space: dict) -> dict:
