@@ -59,7 +59,7 @@ def _room(network: SketchNetwork) -> float:
     settings = network.config
     tables = 0
     if settings.learn:
-        tables = 8 * 4 * (len(network.projection.weight) + settings.width * settings.n_outputs * settings.wide)
+        tables = 9 * 4 * (len(network.projection.weight) + settings.width * settings.n_outputs * settings.wide)
     return _SHARE * torch.cuda.mem_get_info(network.device)[0] - tables
 
 
@@ -67,8 +67,10 @@ def is_known(settings: NetworkConfig, task: Task, config: TrainingConfig) -> boo
     """Whether steps of such networks can be captured."""
     if task.kind == "multilabel":
         return False
-    if settings.learn:  # Li's layer takes rows whose ids are those of its weights, where a wide path wants columns
-        return config.optimiser == "adamw" and (settings.scheme == "count_sketch" or not settings.wide)
+    if settings.learn:
+        # Li's layer takes rows whose ids are those of its weights: a wide path wants columns, and so does dropout.
+        of_columns = settings.wide or settings.feature_dropout > 0
+        return config.optimiser == "adamw" and (settings.scheme == "count_sketch" or not of_columns)
     return not settings.wide and settings.feature_dropout == 0
 
 
