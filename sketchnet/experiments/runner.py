@@ -16,7 +16,7 @@ from pathlib import Path
 from sketchnet import __version__
 from sketchnet.errors import InputError, SketchnetError
 from sketchnet.experiments.experiment import Cell, Experiment
-from sketchnet.experiments.recipes import ALONE, SPACES, find_recipe
+from sketchnet.experiments.recipes import ALONE, ON_PROCESSOR, SPACES, find_recipe
 from sketchnet.experiments.results import Results
 from sketchnet.experiments.search import load_optuna, search_settings
 from sketchnet.storage import locked, writing
@@ -116,7 +116,8 @@ def _measure(cell: Cell, seed: int, device: str, search: int) -> tuple[dict, dic
         found = {"missing": str(error)}
     except Exception as error:  # what fails in one cell must not cost the others, which may have taken hours
         found = {"missing": f"{type(error).__name__}: {error}"}
-    return found, circumstances(device, time.perf_counter() - begun) | trials
+    used = "cpu" if cell.recipe in ON_PROCESSOR else device
+    return found, circumstances(used, time.perf_counter() - begun) | trials
 
 
 def circumstances(device: str, seconds: float) -> dict:

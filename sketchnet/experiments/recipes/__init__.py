@@ -30,6 +30,11 @@ RECIPES: dict[str, str] = {
 
 # Recipes that measure time, so that nothing else may run beside them.
 ALONE: set[str] = {"projection_time", "cost_slopes", "learning_slopes", "rival"}
+# Recipes that use the processor, whatever device is asked for.
+ON_PROCESSOR: set[str] = {
+    "synthetic_linear", "digits_linear", "synthetic_norm", "synthetic_bayes", "chosen_pixels", "projection_time",
+    "cost_slopes", "learning_slopes", "synthetic_row_lengths", "digits_row_lengths", "text_row_lengths",
+}  # fmt: skip
 # What a search may choose: (low, high) on a logarithmic axis, or a list of values.
 SPACES: dict[str, dict] = {
     "synthetic_network": {"rate": (3e-4, 1e-2), "dropout": [0.0, 0.25, 0.5], "l2": [0.0, 0.01, 0.1]},
