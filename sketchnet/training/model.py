@@ -119,8 +119,8 @@ def load_model(folder: str | Path) -> Model:
         like["projection.weight"] = _like_li(folder / checkpoint.WEIGHTS, network.projection)
         network.projection.weight = torch.nn.Parameter(like["projection.weight"])
     tensors, _ = checkpoint.read_tensors(folder / checkpoint.WEIGHTS, like)
-    # Products of some processors round by where a matrix begins in memory, and in a file it begins anywhere. Tables, which
-    # may be large, are read by our own kernels, which do not.
+    # Products of some processors round by where a matrix begins in memory, and in a file it begins anywhere. Tables may
+    # be large, and are read by our own kernels, which do not.
     tables = {f"{name}.weight" for name, layer in network.named_modules() if isinstance(layer, TableLayer)}
     tensors = {name: tensor if name in tables else tensor.clone() for name, tensor in tensors.items()}
     network.load_state_dict(tensors, assign=True)
