@@ -17,6 +17,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/projection.py
 	$(BIN)/python benchmarks/data.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/accuracy.py
 
 lint: .venv/ready

@@ -3,6 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -96,6 +97,14 @@ def test_numbers_are_those_of_the_file(path, page):
     numbers = expected(path, EXPERIMENTS)
     assert len(numbers) > 100
     assert differences(html_of(page), numbers) == []
+
+
+def test_numbers_of_the_page_in_the_docs_are_those_of_its_file():
+    folder = Path(__file__).parents[2] / "docs/reproduction"
+    experiments = [find_experiment(label) for label in LABELS]
+    numbers = expected(folder / "results.jsonl", experiments, "small")
+    assert len(numbers) > 300
+    assert not differences((folder / "small.html").read_text(), numbers)
 
 
 def test_the_check_can_fail(path, page):
