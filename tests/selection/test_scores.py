@@ -96,6 +96,12 @@ def test_repeated_and_unordered_ids_add_up(score):
     assert np.array_equal(doubled.indices, before)
 
 
+def test_repeated_ids_that_add_up_to_infinity():
+    X = sparse.csr_array((np.full(4, 3e38, np.float32), np.array([0, 0, 0, 1]), np.array([0, 2, 4])), shape=(2, 2))
+    with pytest.raises(InputError, match="values of a repeated id add up to more than float32 can hold"):
+        chi2_scores(X, [0, 1])
+
+
 def test_columns_without_a_score():
     X = np.array([[0, 1, 1.0], [0, 1, 2], [0, 1, 3], [0, 1, 5]])
     y = [0, 0, 1, 1]

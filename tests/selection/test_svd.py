@@ -68,6 +68,29 @@ def test_fewer_directions_than_asked_for():
     assert not SparseSVD(2).fit(np.zeros((5, 4))).singular_values_.any()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("condition", [1, 1e3, 1e6, 1e10, 1e30, np.inf])
+def test_bases_of_nearly_dependent_columns(dtype, condition, monkeypatch):
+    """Orthonormal to rounding for any condition, with the span of the columns as far as it stands out from rounding."""
+    monkeypatch.setattr(svd, "_BLOCK_NUMBERS", 700)
+    rng = np.random.default_rng(0)
+    turn = [np.linalg.qr(rng.standard_normal((n, 12)))[0] for n in (300, 12)]
+    strength = 1 / np.geomspace(1, condition, 12) if np.isfinite(condition) else np.r_[np.ones(5), np.zeros(7)]
+    columns = (turn[0] * strength @ turn[1].T).astype(dtype)
+    basis = svd._orthonormal(columns.copy())
+    eps = np.finfo(dtype).eps
+    assert basis.dtype == dtype
+    np.testing.assert_allclose(basis.T @ basis, np.eye(12), atol=100 * eps)
+    np.testing.assert_allclose(basis @ (basis.T @ columns), columns, atol=100 * eps)
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-30, 1e-12, 1e12])
+def test_bases_of_columns_of_any_length(scale):
+    columns = (np.random.default_rng(0).standard_normal((200, 9)) * scale ** np.linspace(0, 1, 9)).astype(np.float32)
+    basis = svd._orthonormal(columns.copy())
+    np.testing.assert_allclose(basis.T @ basis, np.eye(9), atol=1e-5)
+
+
 def test_the_seed_decides():
     X = falling()
     same = [truncated_svd(X, 5, n_iter=0, seed=seed).components for seed in (1, 1, 2)]

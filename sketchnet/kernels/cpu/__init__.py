@@ -1,5 +1,6 @@
 """Kernels for the processor, compiled by numba. Same functions as `kernels.reference`."""
 
+from sketchnet.kernels.cpu.class_sums import add_by_class, chi_square, f_ratio
 from sketchnet.kernels.cpu.columns import column_sums
 from sketchnet.kernels.cpu.draw import draw_buckets, draw_normals, draw_signs, draw_skips
 from sketchnet.kernels.cpu.hadamard import fwht, hadamard_dense, hadamard_sparse
@@ -31,12 +32,9 @@ from sketchnet.kernels.cpu.multiply import (
 from sketchnet.kernels.cpu.retrieval import add_gains, class_gains, set_gains, similarity_keys, sort_rows
 from sketchnet.kernels.cpu.rows import gather_rows
 from sketchnet.kernels.cpu.selection import (
-    add_by_class,
     add_transposed,
-    chi_square,
     column_gain,
     count_columns,
-    f_ratio,
     group_by_column,
     ordered,
 )

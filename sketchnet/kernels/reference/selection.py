@@ -5,19 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 
-def add_by_class(indptr, indices, values, classes, first, sums):
+def add_by_class(indptr, indices, values, classes, n_classes, first, sums):
     """Add to sums[c - first, y] what the entries of column c have in rows of class y; other columns are left out.
 
-    With one number a class that is the sum of absolute values; with two, the sums of values and of their squares.
-    Returns whether there are (columns outside, rows whose ids do not ascend, NaN or infinity); in the latter two cases
-    nothing is added.
+    Where sums[c] has as many numbers as there are classes, they are sums of absolute values; where it has one more,
+    they are sums of values, and the last is the sum of the squares of all classes. Returns whether there are (columns
+    outside, rows whose ids do not ascend, NaN or infinity); in the latter two cases the sums are worth nothing.
     """
     outside = (indices < first) | (indices >= first + len(sums))
     unordered, non_finite = not ordered(indptr, indices), not np.isfinite(values).all()
     if not (unordered or non_finite):
         x = values.astype(np.float64)[~outside]
-        where = indices[~outside] - first, np.repeat(classes, np.diff(indptr))[~outside]
-        np.add.at(sums, where, np.stack([np.abs(x)] if sums.shape[2] == 1 else [x, x * x], axis=1))
+        column, y = indices[~outside] - first, np.repeat(classes, np.diff(indptr))[~outside]
+        squares = sums.shape[1] > n_classes
+        np.add.at(sums, (column, y), x if squares else np.abs(x))
+        if squares:
+            np.add.at(sums[:, n_classes], column, x * x)
     return bool(outside.any()), unordered, non_finite
 
 
@@ -29,16 +32,15 @@ def ordered(indptr, indices):
 
 def chi_square(sums, counts, out):
     """out[c] = the sum of (observed - expected)**2 / expected over the classes; `counts` are their rows."""
-    observed = sums[:, :, 0]
-    expected = observed.sum(axis=1)[:, None] * (counts / counts.sum())
+    expected = sums.sum(axis=1)[:, None] * (counts / counts.sum())
     with np.errstate(invalid="ignore"):
-        out[:] = ((observed - expected) ** 2 / expected).sum(axis=1)
+        out[:] = ((sums - expected) ** 2 / expected).sum(axis=1)
 
 
 def f_ratio(sums, counts, out):
     """out[c] = the mean square between the classes over the one within them, from sums of values and of squares."""
-    total, squares = sums.sum(axis=1).T
-    n, each = counts.sum(), (sums[:, :, 0] ** 2 / counts).sum(axis=1)
+    by_class, squares = sums[:, :-1], sums[:, -1]
+    total, n, each = by_class.sum(axis=1), counts.sum(), (by_class**2 / counts).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         between = np.maximum(each - total**2 / n, 0) / (len(counts) - 1)
         within = np.maximum(squares - each, 0) / np.float64(n - len(counts))
