@@ -12,9 +12,11 @@ import json
 import multiprocessing
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +26,10 @@ import sketchnet
 from sketchnet.baselines import Rival, find_rival
 from sketchnet.baselines.rival import checked_rows
 from sketchnet.baselines.search import Choice, choose_settings
+from sketchnet.checks import check_real
 from sketchnet.errors import InputError, SketchnetError, TrainingError
+
+_LEAST_LIMIT, _SEARCHES = 3600.0, 20  # seconds, and search budgets, after which nobody expects an end any more
 
 
 def write_rows(folder: str | Path, train: tuple, test: tuple) -> None:
@@ -39,24 +44,53 @@ def read_rows(folder: str | Path, part: str) -> tuple[sparse.csr_array, np.ndarr
     return sparse.csr_array(X), np.load(Path(folder) / f"{part}-labels.npy")
 
 
-def measure(rival: str, folder: str | Path, *, seed: int = 0, device: str = "cpu", budget: float = 60.0) -> dict:
+def measure(
+    rival: str,
+    folder: str | Path,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+    budget: float = 60.0,
+    limit: float | None = None,
+) -> dict:
     """Errors in percent, seconds, MiB and the settings of a rival on the rows of a folder, from a fresh process.
 
-    With a budget of 0 nothing is searched: the rival's first settings are taken.
+    With a budget of 0 nothing is searched: the rival's first settings are taken. A rival that has not ended after
+    `limit` seconds is stopped, with all processes that it started, and is a TrainingError; unless given, the limit is
+    an hour and twenty times the budget.
     """
     find_rival(rival)
+    limit = _LEAST_LIMIT + _SEARCHES * budget if limit is None else check_real("limit", limit)
     package = str(Path(sketchnet.__file__).parents[1])
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
     command = [sys.executable, "-m", "sketchnet.baselines.measurement", rival, folder, seed, device, budget]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment)
-    lines = done.stdout.strip().splitlines()
-    if done.returncode != 0 or not lines:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise TrainingError(f"measuring {rival} failed with exit status {done.returncode}: {last}")
+    try:
+        status, out, said = _run([str(word) for word in command], environment, limit)
+    except subprocess.TimeoutExpired:
+        raise TrainingError(f"{rival} did not end within {limit:g} seconds and was stopped") from None
+    lines = out.strip().splitlines()
+    if status != 0 or not lines:
+        last = (said.strip().splitlines() or ["it said nothing"])[-1]
+        raise TrainingError(f"measuring {rival} failed with exit status {status}: {last}")
     found = json.loads(lines[-1])
     if "refused" in found:
         raise InputError(found["refused"])
     return found
+
+
+def _run(command: list[str], environment: dict, limit: float) -> tuple[int, str, str]:
+    """(exit status, output, errors) of a command. It gets a session of its own: what it started, such as the search,
+    would otherwise outlive it, and hold the pipes that we read open.
+    """
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env=environment, start_new_session=True, **pipes) as process:
+        try:
+            out, said = process.communicate(timeout=limit)
+        except BaseException:  # also when we are interrupted, of which another session is not told
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, out, said
 
 
 def peak_memory() -> float:

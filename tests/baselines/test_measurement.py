@@ -1,8 +1,11 @@
 """Rivals in processes of their own: what is reported, and whose memory it is."""
 
+import os
 import subprocess
 import sys
 import textwrap
+import time
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -117,3 +120,43 @@ def test_failures_of_the_search_are_told(folder):
 
     with pytest.raises(TrainingError, match="settings of hungry failed, ZeroDivisionError: nothing goes"):
         outcome(Broken(), folder, 1)
+
+
+def test_a_rival_that_hangs_is_stopped_with_its_children(folder, tmp_path, monkeypatch):
+    """In the search, which is a child of the measuring process. The package that it finds never gives rows back."""
+    pid = tmp_path / "pid"
+    hangs = f"""
+        import os, time
+
+        def Dataset(*rows, **settings):
+            open({str(pid)!r}, "w").write(str(os.getpid()))
+            time.sleep(600)
+    """
+    (tmp_path / "lightgbm.py").write_text(textwrap.dedent(hangs))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for limit in (8, 60):  # on a busy machine it takes longer to get there
+        begun = time.perf_counter()
+        with pytest.raises(TrainingError, match=f"lightgbm did not end within {limit} seconds and was stopped"):
+            measure("lightgbm", folder, budget=1, limit=limit)
+        assert time.perf_counter() - begun < limit + 60
+        if pid.exists():
+            break
+    child = int(pid.read_text())
+    for _ in range(100):  # whoever adopts it takes a moment to note its end
+        if not _runs(child):
+            break
+        time.sleep(0.05)
+    assert not _runs(child)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def test_limits_that_are_no_times_are_errors(folder):
+    with pytest.raises(InputError, match="limit=-1 is not possible; it must be a number from 0"):
+        measure("liblinear", folder, limit=-1)
