@@ -30,21 +30,23 @@ def squared_class_ratios(network: SketchNetwork, parts: list[Examples]) -> np.nd
     """
     width, n_outputs = network.config.width, network.config.n_outputs
     classes, n_classes = np.concatenate([class_numbers(part) for part in parts]), max(2, n_outputs)
-    sums, n_entries = np.zeros((width, n_classes), np.float32), 0
+    sums, n_entries = np.zeros((width, n_classes)), 0  # float32 cannot count beyond 2**24
     for numbers, batch in mixed_batches(network, parts):
         owners = np.repeat(classes[numbers], np.diff(batch.indptr))
         places = batch.indices.astype(np.int64) * n_classes + owners
-        np.add.at(sums.reshape(-1), places, batch.values.astype(np.float32, copy=False))
+        np.add.at(sums.reshape(-1), places, batch.values.astype(np.float64))  # of another type, it is slow
         n_entries += np.count_nonzero(batch.values)
     blocks = [slice(start, start + _COLUMNS) for start in range(0, width, _COLUMNS)]
-    inside = sum(sums[block].sum(axis=0, dtype=np.float64) for block in blocks)
+    inside = sum(sums[block].sum(axis=0) for block in blocks)
     n_seen = sum(np.count_nonzero(sums[block].any(axis=1)) for block in blocks)
     if n_seen == 0:
         return None
     prior = _PRIOR * inside.sum() / n_entries
     inside, outside = inside + prior * n_seen, inside.sum() - inside + prior * n_seen
+    squares = np.empty((width, n_outputs), np.float32)
     for block in blocks:
-        own = sums[block].astype(np.float64)
+        own = sums[block]
         rest = own.sum(axis=1, keepdims=True) - own
-        sums[block] = np.square(np.log((prior + own) * outside / ((prior + rest) * inside)))
-    return sums if n_outputs > 1 else np.ascontiguousarray(sums[:, 1:])
+        ratios = np.log((prior + own) * outside / ((prior + rest) * inside))
+        squares[block] = np.square(ratios[:, -n_outputs:])
+    return squares

@@ -64,6 +64,18 @@ def test_ratios_of_shares(n_classes):
     np.testing.assert_allclose(again[[places[c] for c in alone]], found[alone], rtol=0.02, atol=1e-3)
 
 
+def test_columns_are_counted_beyond_what_float32_can_count():
+    """Two columns have 2**24 in the first rows of class 0, to which float32 cannot add 1; one goes on by ones."""
+    n = 200_000
+    labels, columns, counts = np.zeros(n, np.int64), np.zeros(n, np.int64), np.ones(n, np.float32)
+    labels[:2], columns[[1, 3]], counts[[2, 3]] = 1, 1, 2**24
+    X = sparse.csr_array((counts, columns, np.arange(n + 1)), shape=(n, 2))
+    examples, model = examples_of(X, labels)
+    parts = [Examples(examples.data.rows(rows), examples.targets[rows]) for rows in (slice(0, 4), slice(4, n))]
+    found = class_ratios.squared_class_ratios(model.network, parts)
+    np.testing.assert_allclose(found, np.square(plain_ratios(X, labels, 2))[:, 1:], rtol=1e-4)
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_margins_are_those_of_scaled_columns(n_classes, monkeypatch):
     """LIBLINEAR on columns that are multiplied for each class by its own ratios, and the same C."""
