@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from sketchnet.errors import InputError
 from sketchnet.evaluation.codes import unit_rows
@@ -59,14 +60,10 @@ def _within_classes(relevant: Classes, device: str):
 
 
 def _of_sets(relevant: LabelSets, device: str):
-    """Sets as a sparse matrix of ones: its product with columns of queries counts the labels in common."""
-    n, n_labels = len(relevant.indptr) - 1, len(relevant.starts) - 1
+    """Of each document the sum over its labels of whether the queries have them: the number in common."""
+    n_labels = len(relevant.starts) - 1
     sizes = torch.from_numpy(np.diff(relevant.indptr)).to(device)
-    owners = torch.repeat_interleave(torch.arange(n, device=device), sizes)
-    labels = torch.from_numpy(relevant.labels).to(device)
-    ones = torch.ones(len(labels), device=device)
-    place = torch.stack([owners, labels])
-    matrix = torch.sparse_coo_tensor(place, ones, (n, n_labels), check_invariants=False, is_coalesced=True)
+    labels = torch.from_numpy(relevant.labels).to(device, torch.int64)
     starts = sizes.cumsum(dim=0) - sizes
 
     def of(own, order):
@@ -76,7 +73,7 @@ def _of_sets(relevant: LabelSets, device: str):
         before = lengths.cumsum(dim=0) - lengths
         entry = torch.arange(len(row), device=device) - before[row] + starts[own][row]
         columns[labels[entry], row] = 1
-        shared = torch.sparse.mm(matrix, columns).T
+        shared = functional.embedding_bag(labels, columns, starts, mode="sum").T
         union = (sizes[own][:, None] + sizes - shared).clamp_(min=1)  # two empty sets have nothing in common
         return (shared.double() / union).gather(1, order)
 
