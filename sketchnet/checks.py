@@ -24,7 +24,9 @@ def check_integer(name: str, value, least: int, most: int) -> int:
 def check_real(name: str, value, least: float = 0.0, below: float = float("inf")) -> float:
     """A finite float from `least` to below `below`."""
     if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value) or not least <= value < below:
-        allowed = f"from {least:g}" if below == float("inf") else f"from {least:g} to below {below:g}"
+        included = float(f"{below:g}") < below  # `below` is the next number after the last one allowed
+        end = "" if below == float("inf") else f" to {'' if included else 'below '}{below:g}"
+        allowed = f"from {least:g}{end}"
         raise InputError(f"{name}={value!r} is not possible; it must be a number {allowed}")
     return float(value)
 

@@ -34,14 +34,14 @@ app = typer.Typer(
 )
 app.command()(ingest)
 app.add_typer(data_app, name="data")
-app.command()(encode)
+app.command(short_help="Give each row its code.")(encode)
 app.command()(evaluate)
-app.command()(explain)
+app.command(short_help="Show the columns that weigh most in a model's answers.")(explain)
 app.command()(predict)
 app.command()(project)
-app.command()(report)
-app.command()(reproduce)
-app.command()(similar)
+app.command(short_help="Write a page of a model, or of a reproduction's results.")(report)
+app.command(short_help="Measure tables and figures of the dissertation.")(reproduce)
+app.command(short_help="Find the rows that are most like others, by their codes.")(similar)
 app.command()(synth)
 app.command()(train)
 
@@ -61,9 +61,17 @@ def common(
     """Deep networks on sparse data with millions of features."""
 
 
+_INTERRUPTED = 130  # what typer makes of Ctrl-C
+_RESUMABLE = ("ingest", "project", "reproduce", "synth", "train")
+
+
 def main() -> None:
     try:
         app()
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            _fail("stopped as asked" + "; run the same command again to go on" * (_verb() in _RESUMABLE), 1)
+        raise
     except InputError as error:
         _fail(error, 2)
     except SketchnetError as error:
@@ -72,6 +80,10 @@ def main() -> None:
         _fail(f"{error.filename or ''}: {error.strerror or error}", 1)
     except MemoryError as error:
         _fail(f"out of memory: {error}; name a smaller --memory", 1)
+
+
+def _verb() -> str:
+    return sys.argv[1] if len(sys.argv) > 1 else ""
 
 
 def _fail(message: object, code: int) -> None:

@@ -26,7 +26,7 @@ def _data() -> None:
     pass
 
 
-@data_app.command("list")
+@data_app.command("list", short_help="List them, with their sizes and where their files are.")
 def list_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:

@@ -42,6 +42,8 @@ def ingest(
         raise InputError("ingest takes at least one INPUT and an OUTPUT folder")
     *inputs, output = paths
     known = {} if like is None else read_description(like / "dataset.json")
+    if like is not None:
+        _check_kind(options.kind(inputs, known), inputs, like, known)
     source, job = options.source(inputs, memory, seed, known, output.absolute().parent)
     start = time.perf_counter()
     with progress_rows(f"reading {inputs[0].name}{' ...' if len(inputs) > 1 else ''}") as progress:
@@ -56,3 +58,14 @@ def ingest(
         f"{output}: {made['rows']:,} x {made['columns']:,}, {made['entries']:,} non-zeros in {made['shards']} shards"
         f"{skipped}, in {seconds:.1f} s"
     )
+
+
+def _check_kind(kind: str, inputs: list[Path], like: Path, known: dict) -> None:
+    """Ids can be like ids, strings like strings and tables like tables."""
+    from sketchnet.data.parquet import is_sparse
+
+    wanted = "text" if known.get("hasher") else "table" if known.get("encoder") else "ids"
+    if kind in ("svmlight", "npz") or (kind == "table" and inputs[0].suffix == ".parquet" and is_sparse(inputs[0])):
+        kind = "ids"
+    if kind != wanted:
+        raise InputError(f"{inputs[0]} is read as {kind} and cannot be like {like}, which was read as {wanted}")

@@ -118,7 +118,11 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
         kinds.add(_FORMATS.get(suffixes[-1] if suffixes else ""))
     if "hasher" in known:
         return "text"  # whatever the file is called: its like was
-    if len(kinds) != 1 or None in kinds:
+    if len(kinds) > 1 and None not in kinds:
+        raise InputError(
+            f"{inputs[0]} and the others have several formats: {', '.join(sorted(kinds))}; give those of one"
+        )
+    if None in kinds:
         raise InputError(f"the names do not tell the format of {inputs[0]}; give --format {', '.join(formats)}")
     return kinds.pop()
 

@@ -29,7 +29,7 @@ class Labels:
     def __init__(self, settings: dict, seed: int, regression: bool):
         self._settings, self._seed, self._regression = settings, seed, regression
         self.first = {}  # by which the training rows are read: nothing is known of them
-        self._task = None
+        self._task, self._names = None, None
         make_configs(Task("binary", (0, 1)), 1, 1, 1, settings, seed)  # what is wrong should not wait for the data
 
     def others(self, description: dict) -> dict:
@@ -38,9 +38,18 @@ class Labels:
 
     def examples(self, data: ShardSet) -> Examples:
         """Of the training rows, then of others with their classes."""
+        names, labels = _names(data), data.labels
         if self._task is None:
-            self._task = _task_of(data, self._regression)
-        return Examples(data, self._task.encode(data.labels))
+            self._task, self._names = _task_of(data, self._regression), names
+        theirs, ours = _labels_a_row(labels), "several" if self._task.kind == "multilabel" else "one"
+        if theirs != ours:
+            raise InputError(f"rows beside the training rows have {theirs} labels, those {ours} a row")
+        # Either may go on: classes that the rows beside lack, or that the task then says it does not know.
+        if bool(names) != bool(self._names) or any(a != b for a, b in zip(names, self._names)):
+            theirs, ours = (", ".join(some[:10]) or "numbers" for some in (names, self._names))
+            way_out = "ingest them --like the training rows"
+            raise InputError(f"rows beside the training rows have the classes {theirs}; those have {ours}; {way_out}")
+        return Examples(data, self._task.encode(labels))
 
     def build(self, data, description: dict) -> Model:
         model = build_model(self._task, data, self._settings, self._seed)
@@ -119,12 +128,28 @@ class Codes:
         return {"loss": total / rows.n_rows}
 
 
+def _names(data: ShardSet) -> list[str]:
+    """Of the classes; none where they say no more than numbers."""
+    names = data.descriptions[0].get("classes") or []
+    return [] if names == [str(number) for number in range(len(names))] else names
+
+
+def _labels_a_row(labels) -> str:
+    return "no" if labels is None else "several" if sparse.issparse(labels) else "one"
+
+
 def _task_of(data: ShardSet, regression: bool) -> Task:
     """What the labels of a data set call for. Named classes keep their names."""
     labels = data.labels
-    if labels is None:
-        raise InputError("the rows have no labels to learn; say where they are (--label, --label-column)")
+    if labels is None or (sparse.issparse(labels) and labels.nnz == 0):
+        is_npz = (data.descriptions[0].get("job") or {}).get("source") == "NpzSource"
+        no_place = "a .npz has no place for them, svmlight has (sketchnet.data.write_svmlight)"
+        where = no_place if is_npz else "say where they are (--label, --label-column)"
+        raise InputError(f"the rows have no labels to learn; {where}")
     names = data.descriptions[0].get("classes")
     if regression and (names or sparse.issparse(labels)):
         raise InputError("--regression needs one number a row as label")
+    if not (regression or names or sparse.issparse(labels)) and (labels % 1).any():
+        example = float(labels[(labels % 1 != 0).argmax()])
+        raise InputError(f"labels such as {example:g} are numbers, not classes; learn them with --regression")
     return Task.of_labels(labels, regression)

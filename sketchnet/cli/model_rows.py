@@ -102,6 +102,9 @@ def options_for(model, path: Path, options: InputOptions) -> InputOptions:
     options.kind([path], known)  # refuses options of other formats
     if kind == "text" and not known.get("hasher"):
         raise InputError(f"{path} cannot be read as text: the model was not trained on text")
+    learnt = (known.get("encoder") or {}).get("label_")
+    if learnt is not None and options.label not in (None, learnt):
+        raise InputError(f"--label {options.label} is not what the model learnt; that was {learnt}")
     if kind == "table" and not known.get("encoder") and not _is_sparse(path):
         raise InputError(f"{path} cannot be read as a table: the model was not trained on one")
     return options
@@ -118,7 +121,17 @@ def open_folder(model, path: Path):
     from sketchnet.data.shard_set import open_shards
 
     data = open_shards(path)
-    ours, theirs = model.data, data.descriptions[0]
+    check_columns(path, data.descriptions[0], model.data, "the model")
+    width = model.network.config.n_columns
+    if not takes_any_id(model):
+        if data.n_columns > width:
+            raise InputError(f"{path} has {data.n_columns:,} columns; the model was trained on {width:,}")
+        data.n_columns = width  # the last columns may just not occur in it
+    return data
+
+
+def check_columns(path: Path, theirs: dict, ours: dict, what: str) -> None:
+    """An error if a data set's columns mean something else than ours, by the descriptions of both."""
     pairs = {"hasher": (ours.get("hasher"), theirs.get("hasher"))}
     if "base" in ours and "base" in theirs:
         pairs["base"] = ours["base"], theirs["base"]
@@ -126,13 +139,7 @@ def open_folder(model, path: Path):
         pairs[f"encoder's {key.strip('_')}"] = tuple((d.get("encoder") or {}).get(key) for d in (ours, theirs))
     for name, (a, b) in pairs.items():
         if a != b:
-            raise InputError(f"{path} does not fit the model: its {name} differs; ingest it --like the training rows")
-    width = model.network.config.n_columns
-    if not takes_any_id(model):
-        if data.n_columns > width:
-            raise InputError(f"{path} has {data.n_columns:,} columns; the model was trained on {width:,}")
-        data.n_columns = width  # the last columns may just not occur in it
-    return data
+            raise InputError(f"{path} does not fit {what}: its {name} differs; ingest it --like the training rows")
 
 
 class ModelRows:

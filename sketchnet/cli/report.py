@@ -80,8 +80,9 @@ def report(
 def _said(summary: dict) -> str:
     if "values" not in summary:
         return "a page of the model"
-    values, claims = (", ".join(f"{n} {word}" for word, n in summary[part].items()) for part in ("values", "claims"))
-    return f"published values: {values}; claims: {claims}"
+    said = {"values": "published values", "claims": "published claims", "claims of ours": "claims of ours"}
+    counts = {words: ", ".join(f"{n} {word}" for word, n in summary[part].items()) for part, words in said.items()}
+    return "; ".join(f"{words}: {count}" for words, count in counts.items())
 
 
 def _results(path: Path, scale: str | None):

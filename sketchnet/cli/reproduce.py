@@ -20,6 +20,9 @@ def reproduce(
     ),
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     search: Annotated[int, typer.Option(min=0, help="Choose networks' settings by so many trials (Optuna).")] = 0,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Of each network. [default: 1; 3 to 10 where runs are ranked]")
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that measure at once.")] = 1,
     as_list: Annotated[bool, typer.Option("--list", help="List the labels, and end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -47,8 +50,8 @@ def reproduce(
     chosen = [find_experiment(label) for label in (LABELS if labels == ["all"] else labels)]
     begun = time.perf_counter()
     with progress_steps(f"measuring at scale {scale}") as progress:
-        results = measure(chosen, scale, out, device=device, search=search, jobs=jobs, progress=progress)
-    left = len(missing_cells(chosen, scale, results, search))
+        results = measure(chosen, scale, out, device=device, search=search, seeds=seeds, jobs=jobs, progress=progress)
+    left = len(missing_cells(chosen, scale, results, search, seeds))
     summary = {e.label: count_verdicts(e, scale, results) for e in chosen}
     found = {"results": str(out / RESULTS), "seconds": round(time.perf_counter() - begun, 1), "missing": left}
     if as_json:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -77,6 +75,7 @@ def train(
       sketchnet train news.svm --task autoencoder --codes 32 --hidden 500,250,125
     """
     from sketchnet.cli.learning import Codes, Labels
+    from sketchnet.cli.model_folder import reading_folder
     from sketchnet.cli.progress import progress_steps
     from sketchnet.cli.training_data import open_beside, open_data
     from sketchnet.training.defaults import choose_device
@@ -101,7 +100,7 @@ def train(
     learning = Codes(settings, seed) if task == "autoencoder" else Labels(settings, seed, task == "regression")
     choose_device(device)
     team = Processes.found()
-    with _scratch(out, team) as work:
+    with reading_folder(out, team, overwrite) as work:
         with team.first_goes_ahead():
             data = open_data(input, work / "train", options, memory, seed, learning.first)
             known = data.descriptions[0]
@@ -147,35 +146,15 @@ def train(
     print(f"{out}: done; try `sketchnet {learning.next_verb} {out} FILE`")
 
 
-@contextmanager
-def _scratch(out: Path, team) -> Iterator[Path]:
-    """Gives a folder in OUT to read files into. It goes when all is done, and when the input turns out to be bad; after
-    an interruption it stays, for the next run to go on with.
-    """
-    work = out / "data"
-    try:
-        yield work
-    except InputError:
-        if team.is_first:
-            _remove(work, out)
-        raise
-    team.wait()
-    if team.is_first:
-        _remove(work, out)
-
-
-def _remove(work: Path, out: Path) -> None:
-    shutil.rmtree(work, ignore_errors=True)
-    with suppress(OSError):
-        out.rmdir()  # if nothing else is in it
-
-
 def _sentence(record: dict, learning) -> str:
     """A record of the history, for people."""
     if record.get("stage") == "rbm":
         gap = f", free energy gap {record['free_energy_gap']:.4g}" if "free_energy_gap" in record else ""
         parts = f"layer {record['layer'] + 1}, epoch {record['epoch']}: reconstruction {record['reconstruction']:.4g}"
         return f"pretraining {parts}{gap}, {record['seconds']:.1f} s"
+    if record.get("stage") == "rbm_restart":
+        where = f"layer {record['layer'] + 1}, epoch {record['epoch']}"
+        return f"pretraining {where}: no longer finite, begins again at rate {record['rate']:.4g}"
     if "stage" in record:
         facts = {key: value for key, value in record.items() if key not in ("stage", "seconds")}
         rest = [f"{key} {value if isinstance(value, str) else f'{value:.4g}'}" for key, value in facts.items()]

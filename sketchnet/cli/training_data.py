@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sketchnet.cli.inputs import InputOptions
+from sketchnet.cli.model_rows import check_columns
 from sketchnet.cli.progress import progress_rows
 from sketchnet.data.ingestion import BeyondColumns, ingest
 from sketchnet.data.shard_set import ShardSet, open_shards
@@ -34,6 +35,7 @@ def open_beside(path: Path, work: Path, options: InputOptions, memory: str, seed
     except BeyondColumns as error:
         way_out = f"read these with --columns {error.needed} or more"
         raise InputError(f"{path}: {error}, as in the training rows; {way_out}") from None
+    check_columns(path, data.descriptions[0], known, "the training rows")
     if width is not None:
         if data.n_columns > width:
             way_out = f"read these with --columns {data.n_columns} or more"

@@ -42,10 +42,13 @@ class Source(Protocol):
 
 
 class BeyondColumns(InputError):
-    """A row has an id that the given width does not allow; `needed` columns would."""
+    """A row has an id that the given width does not allow; `needed` columns would. Ids are named as in the file, where
+    the first is called `base`.
+    """
 
-    def __init__(self, row: int, column: int, n_columns: int):
-        super().__init__(f"row {row} has column id {column}; allowed are 0 to {n_columns - 1}")
+    def __init__(self, row: int, column: int, n_columns: int, base: int = 0):
+        allowed = f"{base} to {n_columns - 1 + base}"
+        super().__init__(f"row {row} has column id {column + base}; allowed are {allowed}")
         self.needed = column + 1
 
 
@@ -81,7 +84,7 @@ def ingest(
             if batch.n_rows == 0:
                 continue
             kind = _checked_kind(kind, batch, rows)
-            _check_width(batch, n_columns, rows)
+            _check_width(batch, n_columns, rows, state.get("learnt", {}).get("base", 0))
             groups = None if batch.groups is None else as_ids(batch.groups)
             buffer.append(replace(batch, indices=as_ids(batch.indices), groups=groups))
             entries, rows = entries + len(batch.indices), rows + batch.n_rows
@@ -116,9 +119,14 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
         different = [key for key in job if theirs.get(key) != job[key]]
         if not overwrite and (different or not record.exists()):
             key = (different or ["job"])[0]
+            old, new = (_named(key, known.get(key)) for known in (theirs, job))
+            if old == new and key == "files":
+                raise InputError(
+                    f"{output} was read from {old} as it was earlier; choose another name or ask to overwrite it"
+                )
             raise InputError(
-                f"{output} is another data set, or an unfinished one: its {key} is {theirs.get(key)}, this one's is "
-                f"{job.get(key)}; choose another name or ask to overwrite it"
+                f"{output} is another data set, or an unfinished one: its {key} is {old}, this one's is {new}; choose "
+                "another name or ask to overwrite it"
             )
         clear = overwrite and (bool(different) or not record.exists())
     with writing(output):
@@ -136,6 +144,11 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
     return manifests[-1]["state"] if manifests else None, len(manifests), rows, kind
 
 
+def _named(key: str, value):
+    """Of files, their names are enough for people."""
+    return ", ".join(str(name) for name, *_ in value) if key == "files" and value else value
+
+
 def _is_ours(path: Path) -> bool:
     if path.name in ("dataset.json", "ingest.json"):
         read_description(path)  # an error if it is somebody else's
@@ -150,13 +163,13 @@ def _checked_kind(kind: str | None, batch: CsrBatch, rows_before: int) -> str:
     return found
 
 
-def _check_width(batch: CsrBatch, n_columns: int | None, rows_before: int) -> None:
+def _check_width(batch: CsrBatch, n_columns: int | None, rows_before: int, base: int) -> None:
     if n_columns is None or batch.n_columns <= n_columns:
         return
     for row in range(batch.n_rows):  # the chunk has one: find the first
         ids = batch.rows(slice(row, row + 1)).indices
         if len(ids) and int(ids.max()) >= n_columns:
-            raise BeyondColumns(rows_before + row, int(ids.max()), n_columns)
+            raise BeyondColumns(rows_before + row, int(ids.max()), n_columns, base)
 
 
 def _flush(output: Path, number: int, buffer: list[CsrBatch], n_columns: int | None, state: dict | None) -> None:

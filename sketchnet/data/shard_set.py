@@ -20,7 +20,8 @@ def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
     parts, descriptions = [], []
     for folder in map(Path, folders):
         if not folder.is_dir():
-            raise InputError(f"there is no folder {folder}")
+            way_out = f"; {folder} is a file: `sketchnet ingest` makes a folder of it" if folder.exists() else ""
+            raise InputError(f"there is no folder {folder}{way_out}")
         description = read_description(folder / "dataset.json")
         paths = shard_folders(folder)
         if len(paths) != description.get("shards"):

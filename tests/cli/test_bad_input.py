@@ -32,7 +32,7 @@ from tests.cli.planted import TINY
         ("predict rows .", "is not a data set"),
         ("evaluate nothing rows.svm", "nothing is no model"),
         ("evaluate rows nan.svm", "nan.svm:1:5"),
-        ("evaluate rows far.svm", "row 1 has column id 50; allowed are 0 to 49"),
+        ("evaluate rows far.svm", "row 1 has column id 51; allowed are 1 to 50"),
         ("evaluate rows labels.svm", "label 7.0 of row 1 is not among the classes -1.0, 1.0"),
         ("evaluate rows several.svm", "the line has no label or several"),
         ("evaluate several negative.svm", "a label that is no whole number from 0 on"),
@@ -40,6 +40,7 @@ from tests.cli.planted import TINY
         ("evaluate rows empty.svm", "empty.svm has no rows"),
         ("evaluate table empty.csv", "empty.csv has no rows"),
         ("evaluate urls urls.txt", "urls.txt has no labels"),
+        ("evaluate table table.csv --label colour", "--label colour is not what the model learnt; that was answer"),
         ("evaluate urls classes.tsv --text-column 2 --label-column 1", "has the class 'ugly'; the model knows"),
         ("evaluate rows rows.svm --calibration-plot plot.jpg", "it is a .png file"),
         ("evaluate numbers numbers.svm --calibration-plot plot.png", "is for models that choose one class"),
@@ -55,6 +56,18 @@ from tests.cli.planted import TINY
         ("train nan.npz --out new", "NaN or infinity"),
         ("train one.svm --out new", "there is only one class, 1.0"),
         ("train empty.svm --out new", "has no rows"),
+        ("train unlabelled.svm --out new", "the rows have no labels to learn"),
+        ("train wide.npz --out new", "no labels to learn; a .npz has no place for them, svmlight has"),
+        ("train halves.svm --out new", "labels such as 0.5 are numbers, not classes; learn them with --regression"),
+        ("train rows.svm --out new --eta 3", "eta=3.0 is not possible; it must be a number from 0 to 1"),
+        (
+            "train rows.svm --out new --set dropout=1",
+            "dropout=1 is not possible; it must be a number from 0 to below 1",
+        ),
+        ("train rows.svm --out new --columns 9", "allowed are 1 to 9"),
+        ("train rows.svm --out new --test table.csv", "table.csv does not fit the training rows"),
+        ("train rows.svm --out new --test narrow.npz", "rows beside the training rows have no labels, those one a row"),
+        ("train numbers.svm --out new --regression --test narrow.npz", "have no labels, those one a row"),
         ("train empty.csv --label answer --out new", "the table has no rows"),
         ("train rows.svm --out new --set colour=red", "there is no setting colour"),
         ("train rows.svm --out new --set dropout", "--set dropout is not possible"),
@@ -71,6 +84,8 @@ def test_bad_input(args, message, here):
         "labels.svm": "1 1:1\n7 1:1\n",
         "negative.svm": "0,-2 1:1\n",
         "one.svm": "1 1:1\n1 2:1\n",
+        "unlabelled.svm": "1:1\n2:1\n",
+        "halves.svm": "1 1:1\n0.5 2:1\n",
         "empty.svm": "",
         "empty.csv": "colour,size,answer\n",
         "short.csv": "colour,answer\nred,yes\n",
@@ -80,6 +95,7 @@ def test_bad_input(args, message, here):
         (here / name).write_text(text)
     sparse.save_npz(here / "nan.npz", sparse.csr_array((np.array([np.nan]), [3], [0, 1]), shape=(1, 50)))
     sparse.save_npz(here / "wide.npz", sparse.csr_array((np.ones(1), [3], [0, 1]), shape=(1, 60)))
+    sparse.save_npz(here / "narrow.npz", sparse.csr_array((np.ones(1), [3], [0, 1]), shape=(1, 50)))
     before = contents(here)
     bad(*args.split(), *(TINY[:2] if args.startswith("train") else ()), message=message, cwd=here)
     shutil.rmtree(here / "new", ignore_errors=True)  # where train keeps what it has read

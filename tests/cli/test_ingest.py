@@ -94,21 +94,36 @@ def test_npz(tmp_path):
         (["a.svm", "out", "--columns", "0"], "Invalid value for '--columns'"),
         (["a.svm", "."], "has files that no ingest wrote"),
         (["a.svm", "out", "--like", "nothing"], "there is no nothing/dataset.json"),
+        (["a.svm", "out", "--like", "table"], "a.svm is read as ids and cannot be like table, which was read as table"),
+        (["a.svm", "b.csv", "out"], "a.svm and the others have several formats: svmlight, table; give those of one"),
+        (["c.csv", "table", "--label", "b"], "its files is b.csv, this one's is c.csv; choose another name"),
         (["a.svm", "out", "--text", "--ngrams", "1-"], "--ngrams 1- is not possible"),
         (["a.svm", "out", "--text", "--where", "x"], "--where x is not possible"),
         (["a.svm", "out", "--text", "--text-column", "9"], "there are 1 fields, but field 9 is asked for"),
-        (["a.svm", "out", "--columns", "3"], "row 0 has column id 4; allowed are 0 to 2"),
+        (["a.svm", "out", "--columns", "3"], "row 0 has column id 5; allowed are 1 to 3"),
         (["cut.svm.gz", "out"], "is damaged or cut off"),
     ],
 )
 def test_errors(args, message, tmp_path):
     (tmp_path / "a.svm").write_text("1 5:1\n")
     (tmp_path / "a.dat").write_text("1 5:1\n")
+    for name in ("b.csv", "c.csv"):
+        (tmp_path / name).write_text("a,b\n1,2\n")
+    assert sketchnet("ingest", "b.csv", "table", "--label", "b", cwd=tmp_path).returncode == 0
     (tmp_path / "cut.svm.gz").write_bytes(gzip.compress(b"1 5:1\n" * 1000)[:-10])
     done = sketchnet("ingest", *args, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_changed_is_not_taken_for_the_one_that_was_read(tmp_path):
+    for text in ("1 5:1\n", "1 5:1 6:1\n"):
+        (tmp_path / "a.svm").write_text(text)
+        done = sketchnet("ingest", "a.svm", "out", cwd=tmp_path)
+    assert "out was read from a.svm as it was earlier; choose another name" in done.stderr
+    with pytest.raises(InputError, match="a.svm is a file: `sketchnet ingest` makes a folder of it"):
+        open_shards(tmp_path / "a.svm")
 
 
 def test_synth(tmp_path):

@@ -1,5 +1,6 @@
 """`sketchnet predict` between pipes: lines from standard input, readers that leave."""
 
+import signal
 import subprocess
 import sys
 
@@ -45,3 +46,15 @@ def test_a_reader_that_has_had_enough(here):
         process.stdout.close()
         assert process.stderr.read() == ""
         assert process.wait(60) == 1
+
+
+def test_ctrl_c_is_an_answer_of_one_line(here):
+    command = [sys.executable, "-m", "sketchnet", "predict", "rows", "-"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=here, **pipes) as process:
+        process.stdin.write("1 1:1\n")
+        process.stdin.flush()
+        assert process.stdout.readline() in ("1\n", "-1\n")  # it waits for more
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 1
+        assert process.stderr.read() == "sketchnet: stopped as asked\n"

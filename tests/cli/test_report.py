@@ -60,6 +60,7 @@ def numbers_of(path):
 def test_results(results):
     said = good("report", "results.jsonl", "--out", "page.html", "--markdown", "page.md", cwd=results)
     assert said.startswith("page.html: published values: ")
+    assert said.endswith("claims of ours: 0 confirmed, 1 denied, 0 not measured\n")
     text = (results / "page.html").read_text()
     assert differences(text, expected(results / "results.jsonl", EXPERIMENTS)) == []
     assert (results / "page.md").read_text().startswith("# Random projections")

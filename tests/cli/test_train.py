@@ -2,7 +2,7 @@
 
 from sketchnet.training.model import load_model
 from tests.cli.command_line import bad, contents, good
-from tests.cli.planted import TINY
+from tests.cli.planted import FIELDS, TINY
 
 
 def test_training_where_another_model_is(here):
@@ -30,7 +30,7 @@ def test_other_rows_are_as_wide_as_the_training_rows(here):
     for option in ("--valid", "--test"):
         for rows in ("rows.svm", "rows-shards"):
             command = ["train", rows, "--out", "new", *TINY, option]
-            allowed = "far.svm: row 1 has column id 59; allowed are 0 to 49, as in the training rows"
+            allowed = "far.svm: row 1 has column id 60; allowed are 1 to 50, as in the training rows"
             bad(*command, "far.svm", message=f"{allowed}; read these with --columns 60 or more", cwd=here)
             found = "far-shards has 60 columns, the training rows have 50"
             bad(*command, "far-shards", message=f"{found}; read these with --columns 60 or more", cwd=here)
@@ -46,3 +46,34 @@ def test_other_rows_are_as_wide_as_the_training_rows(here):
 def test_what_the_blend_did_is_printed(here):
     quick = "--components 8 --hidden 4 --epochs 1 --valid rows.svm".split()
     assert ", columns plain, " in good("train", "rows.svm", "--out", "new", *quick, cwd=here)
+
+
+def test_rows_whose_classes_are_numbered_otherwise_are_not_measured_by(here):
+    lines = (here / "urls.tsv").read_text().splitlines(keepends=True)
+    first = lines[0].split("\t")[0]
+    (here / "others.tsv").write_text("".join(sorted(lines, key=lambda line: line.startswith(first))))
+    text = ("--text", *FIELDS, "--columns", "1000")
+    for name in ("urls", "others"):
+        good("ingest", f"{name}.tsv", f"{name}-rows", *text, cwd=here)
+    message = "rows beside the training rows have the classes"
+    bad("train", "urls-rows", "--test", "others-rows", "--out", "new", *TINY, message=message, cwd=here)
+    good("ingest", "others.tsv", "like-rows", *text, "--like", "urls-rows", cwd=here)
+    good("train", "urls-rows", "--test", "like-rows", "--out", "new", *TINY, cwd=here)
+
+
+def test_numbers_are_not_taken_for_the_numbers_of_named_classes(here):
+    """Labels 0 and 1 beside training rows with the classes x, 1 and 0; fewer classes in the same order are fine."""
+    texts = {"named": "x10" * 20, "numbers": "01" * 10, "fewer": "x1" * 10}
+    for name, labels in texts.items():
+        (here / f"{name}.tsv").write_text("".join(f"{label}\tword {label}\n" for label in labels))
+        text = "--text --text-column 2 --label-column 1 --columns 1000".split()
+        good("ingest", f"{name}.tsv", f"{name}-rows", *text, cwd=here)
+    message = "rows beside the training rows have the classes numbers; those have x, 1, 0; ingest them --like"
+    bad("train", "named-rows", "--test", "numbers-rows", "--out", "new", *TINY, message=message, cwd=here)
+    good("train", "named-rows", "--test", "fewer-rows", "--out", "new", *TINY, cwd=here)
+
+
+def test_rows_with_several_labels_are_not_measured_by_where_one_was_learnt(here):
+    good("ingest", "several.svm", "several-rows", cwd=here)
+    message = "rows beside the training rows have several labels, those one a row"
+    bad("train", "rows.svm", "--test", "several-rows", "--out", "new", *TINY, message=message, cwd=here)

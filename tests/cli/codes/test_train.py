@@ -5,7 +5,9 @@ import json
 import signal
 
 import pytest
+import torch
 
+from sketchnet.pretraining import RBM, RBMConfig, RBMTrainingConfig, make_rows, train_rbm
 from sketchnet.training.model import load_model
 from tests.cli.codes.documents import PLAIN, QUICK, RETRIEVAL, N, open_shards_of
 from tests.cli.command_line import good, sketchnet
@@ -43,11 +45,22 @@ def test_what_is_printed_and_told(here):
     assert 1 <= told["best_epoch"] <= 4
 
 
+def test_a_machine_that_begins_again_is_told_to_people():
+    rbm = RBM(RBMConfig(8, 4, "gaussian", "gaussian"))
+    rows = make_rows(25 * torch.randn(400, 8, generator=torch.Generator().manual_seed(0)), 20, 0)
+    first, *_, last = train_rbm(rbm, rows, RBMTrainingConfig(batch_size=20, epochs=2), layer=1).history
+    verb, page = (importlib.import_module(f"sketchnet.{name}") for name in ("cli.train", "report.run"))
+    told = f"pretraining layer 2, epoch {first['epoch']}: no longer finite, begins again at rate {first['rate']:.4g}"
+    assert verb._sentence(first, None) == told
+    (row,) = page._stages([first, last]).rows
+    assert (row[0], row[2].text) == ("pretraining of layer 2", f"began again at rate {first['rate']:.4g}")
+
+
 def test_without_pretraining_and_behind_a_projection(here):
     options = [*PLAIN, "--scheme", "gaussian", "-k", "20"]
     shown = good("train", "train.svm", "--out", "new", *options, cwd=here)
     assert "gaussian to 20 (fixed), 20-16-4-16-20, relu units" in shown
-    assert [record["stage"] for record in history(here / "new") if "stage" in record] == ["moments", "centre"]
+    assert [record["stage"] for record in history(here / "new") if "stage" in record] == ["centre"]
     config = json.loads((here / "new" / "config.json").read_text())
     assert config["training"]["pretrain"] == 0
     assert config["network"]["n_components"] == 20

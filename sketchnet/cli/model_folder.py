@@ -1,0 +1,76 @@
+"""The folder that `sketchnet train` writes, and where in it files are read to. What others put there stays."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sketchnet.errors import InputError
+from sketchnet.storage import locked, writing
+
+_MARK = ".sketchnet-train"  # in a folder that train made, and removes
+
+
+@contextmanager
+def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
+    """Gives a folder in OUT to read files into. It goes when all is done, and when the input turns out to be bad; after
+    an interruption it stays, for the next run to go on with, unless that is to overwrite.
+    """
+    work = out / "data"
+    if not team.is_first:
+        yield work
+        team.wait()
+        return
+    _check_out(out, work)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    try:
+        with locked(work):  # from the first row read to the last: another command must not remove them meanwhile
+            if overwrite:
+                _remove(work)
+            with writing(work):
+                work.mkdir(exist_ok=True)
+                (work / _MARK).touch()
+            try:
+                yield work
+            except InputError:
+                _remove(work)
+                raise
+            team.wait()
+            _remove(work)
+    finally:
+        with suppress(OSError):
+            out.rmdir()  # if nothing is in it
+
+
+def _check_out(out: Path, work: Path) -> None:
+    """Files that train did not write are an error, where it would write or remove some."""
+    if (out / "dataset.json").exists():
+        raise InputError(f"{out} is a data set; choose another folder for the model (--out)")
+    config = None
+    with suppress(OSError, ValueError):  # a damaged file may have been a model's
+        config = json.loads((out / "config.json").read_text())
+    if config is not None and not (isinstance(config, dict) and "network" in config):
+        raise _Foreign(out, "config.json")
+    if work.exists() and not (work / _MARK).exists() and not (work.is_dir() and not any(work.iterdir())):
+        raise _Foreign(out, "data")
+
+
+class _Foreign(InputError):
+    def __init__(self, out: Path, name: str):
+        super().__init__(f"{out} has a {name} that no train wrote; choose an empty or new folder (--out)")
+
+
+def _remove(work: Path) -> None:
+    """The mark last: cut off in the middle, the folder is still known as ours."""
+    if not (work / _MARK).exists():
+        return
+    with suppress(OSError):  # what cannot be removed harms no model
+        for path in work.iterdir():
+            if path.name != _MARK:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (work / _MARK).unlink()
+        work.rmdir()

@@ -1,0 +1,62 @@
+"""`sketchnet train` leaves alone what others put into the folder that it is given."""
+
+import pytest
+
+from tests.cli.command_line import bad, contents, good, sketchnet
+from tests.cli.planted import TINY
+
+ROWS = "1 1:1\n-1 2:1\n" * 20
+
+
+@pytest.mark.parametrize("source", ["data/rows.svm", "data/train", "nothing.svm"])
+def test_a_folder_named_data_is_not_removed(source, tmp_path):
+    """Neither the rows that were trained on, nor others, nor when the input is bad."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "rows.svm").write_text(ROWS)
+    good("ingest", "data/rows.svm", "data/train", cwd=tmp_path)
+    before = contents(tmp_path)
+    bad("train", source, "--out", ".", *TINY, message=". has a data that no train wrote; choose", cwd=tmp_path)
+    bad("train", source, "--out", ".", *TINY, "--overwrite", message="has a data that no train wrote", cwd=tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_neither_a_data_set_nor_another_programs_folder_becomes_a_model(tmp_path):
+    (tmp_path / "rows.svm").write_text(ROWS)
+    good("ingest", "rows.svm", "rows", cwd=tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "config.json").write_text('{"architectures": []}')
+    before = contents(tmp_path)
+    for more in ((), ("--overwrite",)):
+        bad("train", "rows", "--out", "rows", *TINY, *more, message="rows is a data set; choose", cwd=tmp_path)
+        bad("train", "rows", "--out", "other", *TINY, *more, message="has a config.json that no train", cwd=tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_what_an_interrupted_run_has_read_goes_on_and_can_be_overwritten(tmp_path):
+    """Reading that was cut off is gone on with; --overwrite forgets it, though it was to read otherwise."""
+    (tmp_path / "rows.svm").write_text(ROWS)
+    work = tmp_path / "model" / "data"
+    good("ingest", "rows.svm", work / "train", cwd=tmp_path)  # as an interruption leaves it
+    (work / ".sketchnet-train").touch()
+    (work / "train.lock").touch()
+    good("train", "rows.svm", "--out", "model", *TINY, "--columns", "9", "--overwrite", cwd=tmp_path)
+    assert {path.name for path in (tmp_path / "model").iterdir()} == {
+        "config.json",
+        "history.jsonl",
+        "weights.safetensors",
+    }
+
+
+def test_another_command_does_not_remove_what_a_running_one_reads(tmp_path):
+    from sketchnet.storage import locked
+
+    (tmp_path / "rows.svm").write_text(ROWS)
+    work = tmp_path / "model" / "data"
+    good("ingest", "rows.svm", work / "train", cwd=tmp_path)
+    (work / ".sketchnet-train").touch()
+    before = contents(work)
+    with locked(work):
+        done = sketchnet("train", "rows.svm", "--out", "model", "--columns", "9", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "another process is writing model/data" in done.stderr
+    assert contents(work) == before
