@@ -122,6 +122,27 @@ def test_saved_and_loaded(tmp_path):
     assert np.array_equal(SketchRegressor.load(tmp_path / "numbers").predict(X), regressor.predict(X))
 
 
+def test_blend_momentum_and_decay(tmp_path):
+    X, y = planted()
+    still = {**TINY, "optimiser": "sgd", "learning_rate": 0.01, "epochs": 3, "validation_fraction": 0, "dropout": 0.0}
+    still |= {"feature_dropout": 0.0, "normalise": "none"}
+    changes = {"moved": {}, "stopped": {"decay": 0.0}, "heavier": {"momentum": (0.5, 0.5)}}  # others begin at 0
+    models = {name: SketchClassifier(**{**still, "momentum": [0, 0], **change}) for name, change in changes.items()}
+    losses = {
+        name: [record["loss"] for record in model.fit(X, y).history_ if "loss" in record]
+        for name, model in models.items()
+    }
+    assert losses["stopped"][0] == losses["moved"][0] != losses["heavier"][0]
+    assert losses["stopped"][1] == pytest.approx(losses["stopped"][2], abs=1e-6)  # after an epoch, nothing moves
+    assert losses["moved"][2] < losses["moved"][1] - 1e-4
+    for blend in (True, False):
+        model = SketchClassifier(**TINY, epochs=1, blend=blend).fit(X, y)
+        assert any(record.get("stage") == "linear" for record in model.history_) == blend
+    models["stopped"].save(tmp_path / "model")
+    loaded = SketchClassifier.load(tmp_path / "model")
+    assert (loaded.blend, tuple(loaded.momentum), loaded.decay) == (True, (0, 0), 0.0)
+
+
 def test_from_disk_equals_from_memory(tmp_path):
     data = Synthetic(n=500, d=5000, density=0.01)
     ingest(SyntheticSource(data, "train"), tmp_path / "x")
@@ -166,3 +187,17 @@ def test_impossible_settings(settings, message):
     X, y = planted(50)
     with pytest.raises(InputError, match=message):
         SketchClassifier(**{**TINY, **settings}).fit(X, y)
+
+
+@pytest.mark.parametrize("learn", [True, False])
+def test_values_that_single_precision_cannot_hold(learn):
+    X = sparse.random_array((60, 500), density=0.05, format="csr", rng=np.random.default_rng(0))
+    X.data[3] = 1e300
+    with pytest.raises(InputError, match=r"a value is 1e\+300; networks compute in float32, to 3.4e\+38 at most"):
+        SketchClassifier(n_components=16, hidden=(8,), epochs=1, learn_projection=learn).fit(X, np.arange(60) % 2)
+
+
+def test_labels_of_several_kinds():
+    X = sparse.random_array((60, 500), density=0.05, format="csr", rng=np.random.default_rng(0))
+    with pytest.raises(InputError, match=r"labels are of several kinds \(int, str\)"):
+        SketchClassifier(epochs=1).fit(X, np.array(["a", 1] * 30, dtype=object))

@@ -60,8 +60,7 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         Widths of the layers between rows and codes; the way back mirrors them.
     visible : {"auto", "counts", "real"}, default="auto"
         Counts of words, whose distribution is given back (softmax), or real numbers, of which the direction is: rows
-        are brought to the length 1 and standardised. "auto": counts if all values are whole and not negative, and
-        nothing is projected.
+        are brought to one length. "auto": counts if all values are whole and not negative, and nothing is projected.
     units : {"auto", "binary", "relu"}, default="auto"
         Of the hidden layers: logistic for counts, rectified for real numbers.
     binary_codes : bool, default=False

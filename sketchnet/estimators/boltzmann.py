@@ -46,7 +46,7 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
     rbm_ : the trained `sketchnet.pretraining.RBM`.
     components_ : its weights, (n_components, n_features_in_).
     intercept_hidden_, intercept_visible_ : its biases.
-    history_ : the reconstruction error of each epoch.
+    history_ : the reconstruction error of each epoch, and whether it began again at a smaller rate.
 
     Examples
     --------

@@ -50,6 +50,12 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         See `sketchnet.training.TrainingConfig`; the sparse one is that of the learnt projection's weights.
     optimiser : {"adamw", "sgd"}, default="adamw"
         "sgd" is the dissertation's regime, with rising momentum and decaying rate.
+    blend : bool, default=True
+        In the end, put as much of an exactly solved linear model into the wide path as validation rows ask for.
+    momentum : pair of float, default=(0.5, 0.95)
+        Of "sgd": the first value, and the one from the middle of the epochs on.
+    decay : float, default=0.98
+        Of "sgd": what the rate is multiplied by after each epoch.
     patience : int, None or "auto"
         Stop after so many epochs without a better validation error; None never stops.
     seconds : float, default=None
@@ -109,6 +115,9 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         sparse_learning_rate="auto",
         wide_learning_rate="auto",
         l2="auto",
+        blend=True,
+        momentum=(0.5, 0.95),
+        decay=0.98,
         patience="auto",
         seconds=None,
         validation_fraction=0.1,
@@ -152,9 +161,14 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         y = np.asarray(y)
         if y.ndim == 2:
             y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+            found = np.unique(y if classes is None else classes)
+        except TypeError:  # labels that cannot be sorted
+            kinds = ", ".join(sorted({type(label).__name__ for label in y}))
+            raise InputError(f"labels are of several kinds ({kinds}); they must be of one") from None
         if not keep:
-            self.classes_ = np.unique(y if classes is None else classes)
+            self.classes_ = found
         if self.class_weight is not None:
             by_class = compute_sample_weight(self.class_weight, y)
             weights = by_class if weights is None else weights * by_class
