@@ -15,9 +15,7 @@ from sketchnet.checks import check_choice, check_flag, check_integer, check_real
 from sketchnet.data.csr import CsrBatch, as_csr, as_ids, real_values
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
-from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn.fixed import FixedProjection
-from sketchnet.normalisation import Moments
 from sketchnet.projection import SCHEMES
 
 VISIBLE = ("counts", "real")
@@ -31,7 +29,8 @@ class AutoencoderConfig:
 
     visible: "counts" of words, whose distribution is given back, or "real" numbers, whose direction is. Counts are
     encoded as if all documents had the same number of words; real rows, projected if they are, are brought to the
-    length 1 and then standardised column by column.
+    same length, which gives their numbers the mean square 1. Columns are not standardised: those that vary most tell
+    most (a projection makes them vary alike anyway).
     scheme, n_components, options: a fixed projection of real rows in front; None for none. hidden: widths of the layers
     between the rows and the `n_codes` units in the middle; the way back mirrors them. units: of the hidden layers,
     logistic ("binary") or "relu". binary_codes: logistic units in the middle too, whose inputs get Gaussian noise with
@@ -105,10 +104,7 @@ class Autoencoder(nn.Module):
         if config.scheme is not None:
             d, k = config.n_columns, config.n_components
             self.projection = FixedProjection(d, k, config.scheme, seed=config.seed, **config.options)
-        if config.visible == "real":
-            self.register_buffer("shift", torch.zeros(config.n_visible))
-            self.register_buffer("scale", torch.ones(config.n_visible))
-        else:
+        if config.visible == "counts":
             self.register_buffer("length", torch.ones(()))
         widths = [config.n_visible, *config.hidden, config.n_codes]
         with torch.random.fork_rng(devices=[]):  # the same start for the same seed, whatever was drawn before
@@ -139,14 +135,11 @@ class Autoencoder(nn.Module):
         return CsrBatch(*arrays, batch.n_columns)
 
     def visible(self, batch: CsrBatch) -> torch.Tensor:
-        """Dense rows as the first layer takes them."""
-        rows = self.raw(batch)
-        return rows if self.config.visible == "counts" else (rows - self.shift) * self.scale
-
-    def raw(self, batch: CsrBatch) -> torch.Tensor:
-        """Checked; real rows are projected, if there is a projection, and brought to the length 1."""
+        """Dense rows as the first layer takes them: checked; real rows are projected, if there is a projection, and
+        brought to the square root of their width.
+        """
         rows = self._dense(batch)
-        return rows if self.config.visible == "counts" else functional.normalize(rows)
+        return rows if self.config.visible == "counts" else functional.normalize(rows) * self.config.n_visible**0.5
 
     def _dense(self, batch: CsrBatch) -> torch.Tensor:
         if batch.n_columns < self.config.n_columns:
@@ -154,7 +147,7 @@ class Autoencoder(nn.Module):
         batch = as_csr(batch, self.config.n_columns)
         kind = self.encoder[0].weight.dtype
         if self.projection is not None:
-            return self._projected(batch).to(self.device, kind)
+            return self.projection.near(batch, self.device).to(self.device, kind)
         if self.config.visible == "counts" and batch.n_entries and batch.values.min() < 0:
             raise InputError(f"a count is {batch.values.min():g}; counts of words are 0 or more")
         rows = torch.zeros(batch.n_rows, batch.n_columns, dtype=kind, device=self.device)
@@ -164,24 +157,9 @@ class Autoencoder(nn.Module):
         rows.view(-1).index_add_(0, places, values.to(self.device, kind))
         return rows
 
-    def _projected(self, batch: CsrBatch) -> torch.Tensor:
-        operator = self.projection.operator
-        if self.device.type != "cuda" or gpu_missing() is not None:
-            return torch.from_numpy(operator.apply(batch))
-        from sketchnet.projection.on_device import project_on_device  # here, because the processor does not need it
-
-        return project_on_device(operator, batch, device=self.device)
-
-    def set_moments(self, moments: Moments) -> None:
-        """Standardise by these moments of the training rows; columns that never vary become zero. Documents are brought
-        to the mean number of words.
-        """
-        if self.config.visible == "counts":
-            self.length.fill_(max(1.0, float(moments.mean.sum())))
-            return
-        by = np.where(moments.deviation > 1e-12 * np.maximum(moments.max_abs, 1e-300), moments.deviation, np.inf)
-        self.shift.copy_(torch.from_numpy(moments.mean))
-        self.scale.copy_(torch.from_numpy(1 / by))
+    def set_length(self, words: float) -> None:
+        """The number of words that all documents are brought to."""
+        self.length.fill_(max(1.0, words))
 
     def centre_codes(self, mean: torch.Tensor) -> None:
         """Move linear codes by -mean; what is given back stays the same."""
@@ -205,7 +183,7 @@ class Autoencoder(nn.Module):
         return torch.sigmoid(codes if noise is None else codes + noise)
 
     def decode(self, codes: torch.Tensor) -> torch.Tensor:
-        """The direction of standardised rows, or for counts the logits of the words' distribution."""
+        """The direction of real rows, or for counts the logits of the words' distribution."""
         for layer in self.decoder[:-1]:
             codes = self._unit(layer(codes))
         return self.decoder[-1](codes)

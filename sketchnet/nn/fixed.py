@@ -7,6 +7,7 @@ from torch import nn
 
 from sketchnet.data.csr import CsrBatch
 from sketchnet.kernels import backend
+from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn.numbering import Numbered
 from sketchnet.projection import make_scheme
 
@@ -28,6 +29,16 @@ class FixedProjection(nn.Module):
         if values is not None:
             return _Project.apply(values, rows, self.operator)
         return torch.from_numpy(self.operator.apply(rows))
+
+    def near(self, batch: CsrBatch, device: torch.device) -> torch.Tensor:
+        """The same, to rounding and always float32, computed on a CUDA device if there are kernels for it; elsewhere,
+        as `forward` gives it.
+        """
+        if device.type != "cuda" or gpu_missing() is not None:
+            return self(batch)
+        from sketchnet.projection.on_device import project_on_device  # here, because the processor does not need it
+
+        return project_on_device(self.operator, batch, device=device)
 
     def extra_repr(self) -> str:
         return repr(self.operator)

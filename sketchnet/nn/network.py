@@ -101,8 +101,8 @@ class NetworkConfig:
 class SketchNetwork(nn.Module):
     """projection → normalisation → activation → hidden ReLU layers → outputs, plus the wide path.
 
-    `forward` takes a CsrBatch. The layers that read sparse rows work on the processor; the others follow `.to(device)`
-    (training may take all of them to a card meanwhile: `training/captured.py`).
+    `forward` takes a CsrBatch. Weights that belong to columns stay on the processor; all else follows `.to(device)`,
+    projections that do not learn included (training may take all of it to a card meanwhile: `training/captured.py`).
     With a projection that does not learn, `project` can be called once and `forward_projected` from then on.
     """
 
@@ -175,7 +175,15 @@ class SketchNetwork(nn.Module):
         """The batch's entries as the layers see them: checked, hashed and scaled as configured."""
         config, batch = self.config, self._checked(batch)
         if batch.values.dtype != self._dtype:
-            batch = dataclasses.replace(batch, values=batch.values.astype(self._dtype))
+            try:
+                with np.errstate(over="raise"):
+                    values = batch.values.astype(self._dtype)
+            except FloatingPointError:
+                given, most = np.abs(batch.values).max(), np.finfo(self._dtype).max
+                raise InputError(
+                    f"a value is {given:g}; networks compute in {self._dtype}, to {most:.3g} at most"
+                ) from None
+            batch = dataclasses.replace(batch, values=values)
         if config.scale_input == "max_abs":
             values = batch.values / self.input_scale.numpy()[batch.indices]
             batch = dataclasses.replace(batch, values=values.astype(self._dtype))
@@ -194,10 +202,18 @@ class SketchNetwork(nn.Module):
 
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         rows = batch if isinstance(batch, Numbered) else self.read(batch)
-        outputs = self.forward_projected(self.projection(rows, values))
+        outputs = self.forward_projected(self._projected(rows, values))
         if self.wide is not None:
             outputs = outputs + self.wide(rows, values).to(outputs.device)
         return outputs
+
+    def _projected(self, rows: Numbered, values: torch.Tensor | None) -> torch.Tensor:
+        """By a fixed projection where the layers are, unless entries want gradients, or outputs are wanted in float64:
+        kernels of CUDA devices have neither.
+        """
+        if self.config.learn or values is not None or self._dtype == np.float64:
+            return self.projection(rows, values)
+        return self.projection.near(rows.batch, self.device)
 
     def forward_projected(self, projected: torch.Tensor) -> torch.Tensor:
         projected = projected.to(self.device)

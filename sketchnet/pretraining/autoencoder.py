@@ -15,7 +15,6 @@ from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.memory import parse_memory
 from sketchnet.nn import Autoencoder, AutoencoderConfig
-from sketchnet.normalisation import Moments
 from sketchnet.pretraining.course import pretrain_autoencoder
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.defaults import machine_epochs
@@ -29,7 +28,7 @@ from sketchnet.training.task import Task
 _LOOKED_AT = 4096  # rows that tell counts from real numbers
 _EPOCHS, _STEPS, _FEWEST = 50, 20_000, 5  # of finetuning: about so many steps, within so many epochs
 _DROPPED = 0.8  # of a row's numbers: of documents a fifth of the words is enough to tell what they are about
-_RATE = 3e-3  # with so much left out, gradients are noisy but hardly overfit
+_RATE, _REAL_RATE = 3e-3, 1e-3  # of counts, and of real rows; gradients are noisy with so much left out
 _L2 = 0.05
 _TOGETHER, _NUMBERS = 32, 1 << 23  # batches that are thinned and projected together, and numbers of their rows
 
@@ -47,7 +46,7 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
     network.setdefault("visible", "counts" if counts else "real")
     network.setdefault("units", "binary" if network["visible"] == "counts" else "relu")
     network.setdefault("feature_dropout", _DROPPED)
-    training.setdefault("rate", _RATE)
+    training.setdefault("rate", _RATE if network["visible"] == "counts" else _REAL_RATE)
     training.setdefault("l2", _L2)
     n = max(1, data.n_rows)
     if training.setdefault("pretrain", True) is True:
@@ -72,11 +71,11 @@ class Unsupervised:
 
     def start(self, model: Model, examples: Examples, valid: Examples | None, run, attempt):
         network = model.network
-        with timed("moments", run.aside):
-            moments = Moments(network.config.n_visible)
-            for batch in iterate_batches(examples.data, network.at_once, shuffle=False):
-                moments.update(network.raw(batch).float().cpu().numpy())
-            network.set_moments(moments)
+        if network.config.visible == "counts":
+            with timed("moments", run.aside):
+                batches = iterate_batches(examples.data, network.at_once, shuffle=False)
+                total = sum(float(batch.values[: batch.n_entries].sum(dtype=np.float64)) for batch in batches)
+                network.set_length(total / max(1, examples.data.n_rows))
         if model.training.pretrain and not run.resuming:
             pretrain_autoencoder(model, examples, valid, run)
             run.team.equalise(network)

@@ -102,7 +102,9 @@ def train_rbm(
     back as `state`, they lead to the same weights. `report` is told each record, and `rbm.history` keeps them:
     {"stage": "rbm", "layer", "epoch", "reconstruction", "seconds"}, and with `valid` rows, where the machine has a free
     energy, "free_energy_gap": the mean over those rows minus the mean over as many training rows, which grows when the
-    machine fits the training rows too closely. `tick(done, total, note)` is told each step.
+    machine fits the training rows too closely. A machine that begins again at a smaller rate leaves, instead of the
+    epochs so far, {"stage": "rbm_restart", "layer", "epoch", "rate"}: in which epoch it was no longer finite, and the
+    rate from then on. `tick(done, total, note)` is told each step.
     """
     if rows.n_columns > rbm.config.n_visible:
         raise InputError(f"rows have {rows.n_columns} columns, but there are {rbm.config.n_visible} visible units")
@@ -144,9 +146,12 @@ def train_rbm(
         reconstruction = float(errors) / rows.n_rows
         if not (math.isfinite(reconstruction) and learner.is_finite()):
             if config.rate is None and tries + 1 < _TRIES:
-                epoch, step, error, tries, rbm.history = 0, 0, 0.0, tries + 1, []
                 learner.begin_again(fresh, learner.rate * _CALMER)
                 _survey(rbm, rows, config.bias_from_data)
+                record = {"stage": "rbm_restart", "layer": layer, "epoch": epoch + 1, "rate": learner.rate}
+                rbm.history = [*(past for past in rbm.history if past["stage"] == "rbm_restart"), record]
+                report(record)
+                epoch, step, error, tries = 0, 0, 0.0, tries + 1
                 continue
             raise TrainingError(
                 f"layer {layer + 1} is no longer finite in epoch {epoch + 1} of its pretraining: "

@@ -1,11 +1,19 @@
 """Networks whose dense part lies on a CUDA device: the same results as on the processor, to rounding."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from sketchnet import SketchClassifier
 from sketchnet.data import Synthetic
+from sketchnet.kernels.registry import gpu_missing
+from sketchnet.nn import NetworkConfig, SketchNetwork
+from sketchnet.projection import SCHEMES
+from sketchnet.training.config import TrainingConfig
+from sketchnet.training.model import Model
+from sketchnet.training.task import Task
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 
@@ -43,3 +51,30 @@ def test_the_same_seed_gives_the_same_network():
     X, y = rows(2000)
     models = [SketchClassifier(device="cuda", n_components=64, hidden=(32,), epochs=3).fit(X, y) for _ in range(2)]
     np.testing.assert_allclose(*(model.predict_proba(X) for model in models), atol=1e-3)
+
+
+@pytest.mark.skipif(gpu_missing() is not None, reason=f"no GPU kernels: {gpu_missing()}")
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("scheme", sorted(SCHEMES))
+def test_rows_are_projected_where_the_network_is(scheme, wide, monkeypatch):
+    batch = Synthetic(n=2500, d=20_000, density=2e-3).rows(slice(0, 2500))
+    options = {"density": 0.01} if scheme == "srht_sparse" else {}
+    fixed = {"learn": False, "options": options, "n_components": 64}
+    network = SketchNetwork(NetworkConfig(20_000, 3, scheme, **fixed, wide=wide, hidden=(32,)))
+    if wide:
+        torch.nn.init.normal_(network.wide.weight)
+    model = Model(network, Task("multiclass", (0, 1, 2)), TrainingConfig())
+    few = dataclasses.replace(batch.rows(slice(0, 9)), values=batch.rows(slice(0, 9)).values.astype(np.float64))
+    here, in_double = model.outputs(batch), model.outputs(few)
+    model = Model(network.to("cuda"), model.task, model.training)
+    close = 1e-9 * np.abs(in_double).max()
+    np.testing.assert_allclose(model.outputs(few), in_double, atol=close)  # which kernels of the card do not compute
+
+    def refuse(*_, **__):
+        raise AssertionError("rows were projected on the processor")
+
+    monkeypatch.setattr(type(network.projection.operator), "apply", refuse)
+    there = model.outputs(batch)
+    assert there.dtype == np.float32
+    np.testing.assert_allclose(there, here, rtol=1e-3, atol=1e-4 * np.abs(here).max())
+    assert model.outputs(batch.rows(slice(0, 0))).shape == (0, 3)

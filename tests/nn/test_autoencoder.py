@@ -13,7 +13,6 @@ from sketchnet.data import CsrBatch
 from sketchnet.data.csr import sparse_rows
 from sketchnet.errors import InputError
 from sketchnet.nn import Autoencoder, AutoencoderConfig
-from sketchnet.normalisation import Moments
 from sketchnet.projection import make_scheme
 
 D = 12
@@ -58,9 +57,7 @@ UNITS = {"binary": logistic, "relu": lambda x: np.maximum(x, 0)}
 @pytest.mark.parametrize("binary_codes", [False, True])
 def test_documents_lose_the_mean_cross_entropy_of_their_words(hidden, units, binary_codes):
     network, counts = autoencoder(hidden=hidden, units=units, binary_codes=binary_codes), documents()
-    moments = Moments(D)
-    moments.update(counts)
-    network.set_moments(moments)
+    network.set_length(counts.sum() / len(counts))
     even = counts * (counts.sum() / len(counts) / np.maximum(1, counts.sum(axis=1, keepdims=True)))
     codes, logits = there_and_back(network, even, UNITS[units], logistic if binary_codes else lambda x: x)
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -76,16 +73,11 @@ def test_documents_lose_the_mean_cross_entropy_of_their_words(hidden, units, bin
 
 @pytest.mark.parametrize("units", UNITS)
 def test_real_rows_lose_the_squared_distance_of_directions(units):
-    """Rows of the length 1, their columns standardised; the length does not matter, nor an empty row."""
+    """Rows are brought to one length, with the mean square 1; an empty one stays."""
     network = autoencoder(visible="real", units=units)
     x = np.random.default_rng(1).normal(2, 3, (50, D))
-    x[:, 4] = 0  # never varies
     x[7] = 0
-    moments, even = Moments(D), unit(x)
-    moments.update(even)
-    network.set_moments(moments)
-    expected = (even - even.mean(axis=0)) / np.where(np.arange(D) == 4, np.inf, even.std(axis=0))
-    found = network.visible(sparse_rows(x))
+    found, expected = network.visible(sparse_rows(x)), np.sqrt(D) * unit(x)
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
     np.testing.assert_allclose(network.visible(sparse_rows(1e-3 * x)).numpy(), expected, atol=1e-5)
     codes, back = there_and_back(network, found.numpy(), UNITS[units])
@@ -171,13 +163,7 @@ def test_a_projection_in_front_is_the_operators(scheme):
     x = sparse.random_array((30, 1000), density=0.02, format="csr", rng=np.random.default_rng(2))
     projected = make_scheme(scheme, 16).sample(1000, 4).apply(x)
     batch = CsrBatch(x.indptr, x.indices, x.data, 1000)
-    projected = unit(projected)
-    np.testing.assert_allclose(network.raw(batch).numpy(), projected, rtol=1e-9)
-    moments = Moments(16)
-    moments.update(projected)
-    network.set_moments(moments)
-    expected = (projected - projected.mean(axis=0)) / projected.std(axis=0)
-    np.testing.assert_allclose(network.visible(batch).numpy(), expected, atol=1e-5)
+    np.testing.assert_allclose(network.visible(batch).numpy(), 4 * unit(projected), rtol=1e-9)
     assert network.encoder[0].in_features == network.decoder[-1].out_features == 16
 
 

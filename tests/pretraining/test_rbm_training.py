@@ -231,19 +231,28 @@ def test_weights_that_grow_without_bound_are_an_error():
 def test_a_default_rate_gives_way_if_weights_grow_without_bound():
     """Where a rate was given, it counts: that is an error, above. Going on from a checkpoint keeps the calmer rate."""
     data, kept = 25 * torch.randn(400, 8, generator=torch.Generator().manual_seed(0)), []
+    told = []
 
     def go(state=None):
         rbm = RBM(RBMConfig(8, 4, "gaussian", "gaussian"))
         config = RBMTrainingConfig(batch_size=20, epochs=6)
         rows = make_rows(data, 20, 0)
-        return train_rbm(rbm, rows, config, save=lambda *found: kept.append(found), state=state)
+        return train_rbm(rbm, rows, config, save=lambda *found: kept.append(found), state=state, report=told.append)
 
     whole = go()
     assert [notes["epoch"] for _, notes in kept][-6:] == [1, 2, 3, 4, 5, 6]
-    assert 1 <= kept[-1][1]["tries"] < 4
+    tries = kept[-1][1]["tries"]
+    assert 1 <= tries < 4
+    restarts, first = whole.history[:tries], default_rate("gaussian", "gaussian", 8)
+    assert [(record["stage"], record["layer"]) for record in restarts] == [("rbm_restart", 0)] * tries
+    assert [record["rate"] for record in restarts] == [first * 0.25 ** (number + 1) for number in range(tries)]
+    assert all(1 <= record["epoch"] <= 6 for record in restarts)
+    assert [(record["stage"], record["epoch"]) for record in whole.history[tries:]] == [("rbm", e) for e in range(1, 7)]
+    assert [record for record in told if record["stage"] == "rbm_restart"] == restarts
     with pytest.raises(TrainingError):
         train(data, "gaussian", "gaussian", rate=default_rate("gaussian", "gaussian", 8))
     resumed = go(state=kept[-3])
+    assert resumed.history[:tries] == restarts
     assert torch.equal(whole.weight, resumed.weight)
     assert torch.equal(whole.visible_bias, resumed.visible_bias)
 
