@@ -30,11 +30,11 @@ def fixed(scale: str, scheme: str, density: float = 1e-5, significant: float = 0
     return Cell("synthetic_network", {**sizes.synthetic(scale, density, significant), **network})
 
 
-def learnt(scale: str, scheme: str, k: int | None = None, **changes) -> Cell:
-    """The same with a projection that learns, at density 1e-5."""
+def learnt(scale: str, scheme: str, k: int | None = None, density: float = 1e-5, **changes) -> Cell:
+    """The same with a projection that learns."""
     network = {**_projection(scale, scheme, k), "learn": True, **sizes.synthetic_network(scale)}
     network |= {"sparse_rate": _RATES[scheme], "feature_dropout": 0.0}
-    return Cell("synthetic_network", {**sizes.synthetic(scale), **network, **changes})
+    return Cell("synthetic_network", {**sizes.synthetic(scale, density), **network, **changes})
 
 
 def reduced(scale: str, method: str, density: float) -> Cell:

@@ -62,10 +62,11 @@ class Values:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the dissertation says of its result, and whether measured values agree."""
+    """What the dissertation says of its result, and whether measured values agree; or what we say, if it is `ours`."""
 
     text: str
     holds: Callable[[Values], bool]
+    ours: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,10 @@ class Experiment:
     larger_is_better: bool = False
     note: str = ""  # what differs from the dissertation's experiment, and why
 
-    def cells(self, scale: str) -> list[tuple[Cell, int]]:
-        """Everything to measure, with its seed."""
+    def cells(self, scale: str, seeds: int | None = None) -> list[tuple[Cell, int]]:
+        """Everything to measure, with its seed: of as many as the label asks for at that scale, unless told."""
         found = {}
-        for seed in range(self.seeds[scale]):
+        for seed in range(self.seeds[scale] if seeds is None else seeds):
             for entry in self.entries(scale):
                 if entry.cell is not None:
                     found[entry.cell.key, seed] = (entry.cell, seed)

@@ -19,14 +19,15 @@ class Results:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
-        self._found: dict[tuple[str, str, int], dict] = {}
+        self._runs: dict[tuple[str, str], dict[int, dict]] = {}  # by scale and cell, then by seed
         for record in self._read():
             self._keep(record)
 
     def _keep(self, record: dict) -> None:
-        place = record["scale"], Cell(record["recipe"], record["settings"]).key, record["seed"]
-        if place not in self._found or "missing" not in record["found"]:
-            self._found[place] = record
+        cell, seed = Cell(record["recipe"], record["settings"]), record["seed"]
+        runs = self._runs.setdefault((record["scale"], cell.key), {})
+        if seed not in runs or "missing" not in record["found"]:
+            runs[seed] = record
 
     def _read(self) -> list[dict]:
         if not self.path.exists():
@@ -46,11 +47,11 @@ class Results:
         return records
 
     def __len__(self) -> int:
-        return len(self._found)
+        return sum(map(len, self._runs.values()))
 
     def get(self, scale: str, cell: Cell, seed: int) -> dict | None:
         """The whole record: its numbers are in record["found"]."""
-        return self._found.get((scale, cell.key, seed))
+        return self._runs.get((scale, cell.key), {}).get(seed)
 
     def add(self, scale: str, cell: Cell, seed: int, found: dict, circumstances: dict) -> None:
         """Append a measurement; it is on the disk when this returns."""
@@ -69,15 +70,18 @@ class Results:
 
     def of(self, experiment: Experiment, scale: str) -> list[dict]:
         """All records that an experiment asks for and the file has."""
-        found = (self.get(scale, cell, seed) for cell, seed in experiment.cells(scale))
-        return [record for record in found if record is not None]
+        cells = {entry.cell.key: entry.cell for entry in experiment.entries(scale) if entry.cell is not None}
+        return [record for cell in cells.values() for record in self.runs(scale, cell)]
+
+    def runs(self, scale: str, cell: Cell) -> list[dict]:
+        """The records of a cell, one a seed, in the seeds' order."""
+        return [record for _, record in sorted(self._runs.get((scale, cell.key), {}).items())]
 
     def values(self, experiment: Experiment, scale: str) -> Values:
         """The numbers of an experiment. Cells that could not be measured here have none."""
         found: dict[tuple, list[float]] = {}
         for entry in experiment.entries(scale):
-            for seed in range(experiment.seeds[scale]) if entry.cell is not None else ():
-                record = self.get(scale, entry.cell, seed)
-                if record is not None and record["found"].get(entry.quantity) is not None:
+            for record in self.runs(scale, entry.cell) if entry.cell is not None else ():
+                if record["found"].get(entry.quantity) is not None:
                     found.setdefault((entry.series, entry.x), []).append(record["found"][entry.quantity])
         return Values(found)

@@ -31,15 +31,16 @@ def reproduce(
     *,
     device: str = "auto",
     search: int = 0,
+    seeds: int | None = None,
     jobs: int = 1,
     progress: Callable[[int, int, str], None] = lambda done, total, note: None,
 ) -> Results:
     """Measure the missing cells of the experiments, one line each in `folder`/results.jsonl.
 
     Interrupted, it goes on where it was. With `search`, settings of networks are first chosen by so many trials on
-    validation rows. With `jobs`, so many processes measure at once; those cells that are about time come last, alone.
-    A cell that cannot be measured, for want of a data set or a package, is noted as missing, with the reason, and tried
-    again next time.
+    validation rows. `seeds`: of each cell, instead of as many as its label asks for. With `jobs`, so many processes
+    measure at once; those cells that are about time come last, alone. A cell that cannot be measured, for want of a
+    data set or a package, is noted as missing, with the reason, and tried again next time.
     """
     if search:
         load_optuna()  # before anything is measured
@@ -48,7 +49,7 @@ def reproduce(
         folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / RESULTS):
         results = Results(folder / RESULTS)
-        wanted = missing_cells(experiments, scale, results, search)
+        wanted = missing_cells(experiments, scale, results, search, seeds)
         shared = [place for place in wanted if not _is_about_time(place[0])] if jobs > 1 else []
         alone = [place for place in wanted if place not in shared]
         total, done = len(wanted), 0
@@ -60,11 +61,14 @@ def reproduce(
     return results
 
 
-def missing_cells(experiments: list[Experiment], scale: str, results: Results, search: int = 0) -> list:
+def missing_cells(
+    experiments: list[Experiment], scale: str, results: Results, search: int = 0, seeds: int | None = None
+) -> list[tuple[Cell, int]]:
     """(cell, seed) that have no number yet. First seeds come first, so that what is cut off has whole seeds; cells with
     the same data stand together, so that it is made once.
     """
-    wanted = {(cell.key, seed): (cell, seed) for experiment in experiments for cell, seed in experiment.cells(scale)}
+    places = [place for experiment in experiments for place in experiment.cells(scale, seeds)]
+    wanted = {(cell.key, seed): (cell, seed) for cell, seed in places}
     missing = [place for place in wanted.values() if not _is_done(results.get(scale, *place), search)]
     return sorted(missing, key=lambda place: (place[1], place[0].key))
 
@@ -72,7 +76,7 @@ def missing_cells(experiments: list[Experiment], scale: str, results: Results, s
 def _is_done(record: dict | None, search: int) -> bool:
     if record is None or "missing" in record["found"]:
         return False
-    return record["recipe"] not in SPACES or record["circumstances"].get("trials", 0) >= search
+    return record["recipe"] not in SPACES or (record.get("circumstances") or {}).get("trials", 0) >= search
 
 
 def _is_about_time(cell: Cell) -> bool:

@@ -113,14 +113,16 @@ EXPERIMENT = Experiment(
             lambda values: _is_lowest(values, "Count Sketch RP", _URLS),
         ),
         Claim(
-            "Ours, not the thesis's: sketchnet with its default settings has the lowest error of all methods on urls. "
+            "sketchnet with its default settings has the lowest error of all methods on urls. "
             "If denied, the method with the lowest number in that column wins.",
             lambda values: _is_lowest(values, "sketchnet, default", _URLS),
+            ours=True,
         ),
         Claim(
-            "Ours, not the thesis's: sketchnet with its default settings has the lowest error of all methods on TNG. "
+            "sketchnet with its default settings has the lowest error of all methods on TNG. "
             "If denied, the method with the lowest number in that column wins.",
             lambda values: _is_lowest(values, "sketchnet, default", _TNG),
+            ours=True,
         ),
     ),
     note=(

@@ -6,6 +6,7 @@ from sketchnet.experiments.experiment import Claim, Entry, Experiment, Values
 from sketchnet.experiments.results import Results
 
 CONFIRMED, DENIED, OPEN = "confirmed", "denied", "not measured"
+OF_OURS = {word: f"of ours {word}" for word in (CONFIRMED, DENIED, OPEN)}  # ours say nothing of the dissertation
 
 
 def of_claim(claim: Claim, values: Values) -> str:
@@ -29,13 +30,14 @@ def of_entry(experiment: Experiment, entry: Entry, values: Values) -> str:
 
 
 def count_verdicts(experiment: Experiment, scale: str, results: Results) -> dict[str, int]:
-    """How many of the published values and of the claims got which verdict."""
+    """How many of the published values and of the published claims got which verdict, and how many claims "of ours"."""
     values = results.values(experiment, scale)
-    counts = dict.fromkeys(("as good", "better", "worse", CONFIRMED, DENIED, OPEN), 0)
+    counts = dict.fromkeys(("as good", "better", "worse", CONFIRMED, DENIED, OPEN, *OF_OURS.values()), 0)
     for entry in experiment.entries(scale):
         verdict = of_entry(experiment, entry, values)
         if verdict:
             counts[verdict] += 1
     for claim in experiment.claims:
-        counts[of_claim(claim, values)] += 1
+        verdict = of_claim(claim, values)
+        counts[OF_OURS[verdict] if claim.ours else verdict] += 1
     return counts

@@ -98,8 +98,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Claims:
-    """(what is claimed, what was found)."""
+    """(what is claimed, what was found), and who claims it."""
 
+    title: str
     rows: list[tuple[str, Verdict]]
 
 

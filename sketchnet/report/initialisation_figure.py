@@ -47,6 +47,8 @@ def draw_initialisation(runs: Mapping[str, np.ndarray], reference: str, path: st
         axes.grid(alpha=0.3)
     for axes in panels.flat[len(others) :]:
         axes.set_axis_off()
+    for axes in panels.flat[len(others) - columns : len(others)]:  # the lowest of each column
+        axes.tick_params(labelbottom=True)
     # The first epochs are as bad as guessing; what is to be seen lies far below them.
     late = [(b.lower[len(b.lower) // 10 :].min(), b.upper[len(b.upper) // 10 :].max()) for b in found.values()]
     low, high = min(low for low, _ in late), max(high for _, high in late)

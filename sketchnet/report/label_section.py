@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sketchnet.experiments.runner import missing_cells
 from sketchnet.experiments.verdict import of_claim
 from sketchnet.report.document import Block, Claims, Command, Content, Facts, Number, Quiet, Section, Text
 from sketchnet.report.label_figures import label_figures
@@ -19,19 +20,24 @@ def label_section(measured: Measured, folder: str) -> Section:
     if not experiment.figure and measured.entries:
         blocks.append(label_table(measured))
     blocks += label_figures(measured)
-    if experiment.claims:
-        blocks.append(Claims([(claim.text, worded(of_claim(claim, values))) for claim in experiment.claims]))
+    for title, ours in (("What the thesis says", False), ("What we say", True)):
+        claims = [(claim.text, worded(of_claim(claim, values))) for claim in experiment.claims if claim.ours == ours]
+        if claims:
+            blocks.append(Claims(title, claims))
     if experiment.note:
         blocks.append(Text(experiment.note))
     blocks += _missing(measured)
-    blocks.append(Command(command(measured.label, measured.scale, folder)))
+    blocks.append(Command(command(measured, folder)))
     if records:
         blocks.append(Facts(_facts(measured, records)))
     return Section(measured.label, experiment.title, blocks, measured.label)
 
 
-def command(label: str, scale: str, folder: str) -> str:
-    return f"sketchnet reproduce {label} --scale {scale} --out {folder}"
+def command(measured: Measured, folder: str) -> str:
+    """More seeds than the label asks for are told."""
+    seeds = max((record["seed"] + 1 for record in measured.records), default=0)
+    more = f" --seeds {seeds}" if seeds > measured.experiment.seeds[measured.scale] else ""
+    return f"sketchnet reproduce {measured.label} --scale {measured.scale}{more} --out {folder}"
 
 
 def _missing(measured: Measured) -> list[Block]:
@@ -45,9 +51,9 @@ def _missing(measured: Measured) -> list[Block]:
 def _facts(measured: Measured, records: list[dict]) -> list[tuple[str, Content]]:
     seconds = seconds_of(records)
     seeds = sorted({record["seed"] for record in records})
-    done, asked = count_measured(records), len(measured.experiment.cells(measured.scale))
+    done, left = count_measured(records), len(missing_cells([measured.experiment], measured.scale, measured.results))
     took = Number(seconds, time_shown(seconds), f"{measured.label}/seconds")
-    part = "" if done == asked else f" of {asked}"
+    part = f" of {done + left}" if left else ""
     whose = f" for {done}{part} measurements at scale {measured.scale}, seed{'s' if len(seeds) > 1 else ''} "
     return [
         ("Measured", (took, whose + ", ".join(map(str, seeds)) + f"; {days_of(records)}")),

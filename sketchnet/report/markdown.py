@@ -47,7 +47,11 @@ def _block(block) -> str:
         Tiles: lambda: _tiles(block),
         Table: lambda: _table(block),
         Claims: lambda: "\n".join(
-            ["What the thesis says:", "", *(f"- **{_plain(verdict.word)}**: {_plain(x)}" for x, verdict in block.rows)]
+            [
+                f"{_plain(block.title)}:",
+                "",
+                *(f"- **{_plain(verdict.word)}**: {_plain(x)}" for x, verdict in block.rows),
+            ]
         ),
         Figure: lambda: "\n\n".join(
             [f"*{_plain(block.caption)}*", *([_table(block.numbers)] if block.numbers is not None else [])]

@@ -42,9 +42,8 @@ class Measured:
         """Entries that could not be measured, by the reason."""
         found: dict[str, list[Entry]] = {}
         for entry in self.entries:
-            for seed in range(self.experiment.seeds[self.scale]) if entry.cell is not None else ():
-                record = self.results.get(self.scale, entry.cell, seed)
-                if record is not None and "missing" in record["found"]:
+            for record in self.results.runs(self.scale, entry.cell) if entry.cell is not None else ():
+                if "missing" in record["found"]:
                     found.setdefault(str(record["found"]["missing"]), []).append(entry)
                     break
         return found
@@ -56,8 +55,7 @@ class Measured:
             if entry.cell is None or entry.cell.key in told:
                 continue
             told.add(entry.cell.key)
-            records = (self.results.get(self.scale, entry.cell, n) for n in range(self.experiment.seeds[self.scale]))
-            have = [record["found"] for record in records if record is not None]
+            have = [record["found"] for record in self.results.runs(self.scale, entry.cell)]
             have = [each for each in have if all(each.get(name) and isinstance(each[name], list) for name in names)]
             if have:
                 found[entry.series, entry.x] = have

@@ -109,7 +109,7 @@ def _tiles(tiles: Tiles) -> str:
 
 def _claims(claims: Claims) -> str:
     rows = "".join(f"<li>{_part(verdict)} <span>{escape(text)}</span></li>" for text, verdict in claims.rows)
-    return f'<h3>What the thesis says</h3><ul class="claims">{rows}</ul>'
+    return f'<h3>{escape(claims.title)}</h3><ul class="claims">{rows}</ul>'
 
 
 def _table(table: Table) -> str:

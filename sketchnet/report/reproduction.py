@@ -7,7 +7,7 @@ from pathlib import Path
 from sketchnet.errors import InputError
 from sketchnet.experiments.experiment import SCALES, Experiment
 from sketchnet.experiments.results import Results
-from sketchnet.experiments.verdict import CONFIRMED, DENIED, OPEN, count_verdicts
+from sketchnet.experiments.verdict import CONFIRMED, DENIED, OF_OURS, OPEN, count_verdicts
 from sketchnet.report.document import (
     Block,
     Code,
@@ -56,13 +56,14 @@ def reproduction_page(path: Path, experiments: list[Experiment], scale: str | No
         )
     folder = path.parent.name or _FOLDER
     counts = {measured.label: count_verdicts(measured.experiment, measured.scale, results) for measured in every}
-    total = {word: sum(count[word] for count in counts.values()) for word in (*VALUES, *CLAIMS)}
+    total = {word: sum(count[word] for count in counts.values()) for word in (*VALUES, *CLAIMS, *OF_OURS.values())}
     records = _distinct(record for measured in every for record in measured.records)
     summary = {
         "labels": len(every),
         "labels measured": sum(bool(measured.values.runs) for measured in every),
         "values": {word: total[word] for word in VALUES},
         "claims": {word: total[word] for word in CLAIMS},
+        "claims of ours": {word: total[OF_OURS[word]] for word in CLAIMS},
         "measurements": count_measured(records),
         "seconds": seconds_of(records),
     }
@@ -86,7 +87,10 @@ def _summary(summary: dict, every: list[Measured], records: list[dict], path: Pa
     values = [
         (_count(n, f"summary/{word}"), _of_values(word), worded(word).tone) for word, n in summary["values"].items()
     ]
-    claims = [(_count(n, f"summary/{word}"), word, worded(word).tone) for word, n in summary["claims"].items()]
+    claims, ours = (
+        [(_count(n, f"summary/{place}{word}"), word, worded(word).tone) for word, n in summary[whose].items()]
+        for whose, place in (("claims", ""), ("claims of ours", "of ours "))
+    )
     seconds = Number(summary["seconds"], time_shown(summary["seconds"]), "summary/seconds")
     measured = _count(summary["measurements"], "summary/measurements")
     rows: list[tuple[str, Content]] = [
@@ -102,6 +106,8 @@ def _summary(summary: dict, every: list[Measured], records: list[dict], path: Pa
         "survive only as what the text says of them, so those claims are tested instead."
     )
     tiles = [Tiles("Values that the thesis prints", values), Tiles("Claims that the thesis makes", claims)]
+    if any(summary["claims of ours"].values()):
+        tiles.append(Tiles("Claims that we make beside it", ours))
     return [*tiles, Text(slack), Command("\n".join(commands)), Facts(rows)]
 
 
@@ -122,5 +128,5 @@ def _contents(every: list[Measured], counts: dict[str, dict[str, int]]) -> Table
         name = (Link(label, label), " ", Quiet(measured.experiment.title))
         rows.append([name, Code(measured.scale) if measured.records else "", *found])
     return Table(
-        "Labels in the order of the dissertation, with the number of values and claims by verdict", header, rows
+        "Labels in the order of the dissertation, with the number of its values and claims by verdict", header, rows
     )

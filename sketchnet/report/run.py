@@ -134,17 +134,20 @@ def _machines(records: list[dict]) -> Figure:
 
 def _stages(history: list[dict]) -> Table:
     rows: list[list[Content]] = []
-    layers = {}
+    layers, restarts = {}, {}
     for number, record in enumerate(history):
         stage = record.get("stage")
         if stage == "rbm":
             layers[record["layer"]] = record  # the last epoch has the time of all
+        elif stage == "rbm_restart":
+            restarts[record["layer"]] = record
         elif stage is not None:
             rest = [f"{key.replace('_', ' ')} {x:.4g}" for key, x in record.items() if isinstance(x, int | float)]
             rest = [text for text in rest if not text.startswith("seconds")]
             rows.append([stage, _seconds(record, f"stage/{number}"), Quiet(", ".join(rest))])
     for layer, record in layers.items():
-        rows.append([f"pretraining of layer {layer + 1}", _seconds(record, f"rbm/{layer}"), ""])
+        calmer = Quiet(f"began again at rate {restarts[layer]['rate']:.4g}") if layer in restarts else ""
+        rows.append([f"pretraining of layer {layer + 1}", _seconds(record, f"rbm/{layer}"), calmer])
     epochs = _epochs(history)
     if epochs:
         rows.append([f"{len(epochs)} epochs, with all before them", _seconds(epochs[-1], "epochs"), ""])

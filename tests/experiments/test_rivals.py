@@ -64,6 +64,7 @@ def test_claims_can_hold_and_fail():
     del ours["XGBoost"]  # which might be lower still
     assert [of_claim(claim, _values(ours)) for claim in TABLE.claims] == [DENIED] * 5 + [OPEN] * 2
     assert [of_claim(claim, Values({})) for claim in TABLE.claims] == [OPEN] * 7
+    assert [claim.ours for claim in TABLE.claims] == [False] * 5 + [True] * 2
 
 
 def _values(errors: dict) -> Values:

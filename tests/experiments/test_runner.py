@@ -3,6 +3,7 @@
 import json
 import sys
 import types
+from dataclasses import replace
 
 import pytest
 
@@ -47,6 +48,15 @@ def test_only_what_is_missing_is_measured(tmp_path, calls):
     results = reproduce([toy_experiment(1, 2, 3, seeds=2)], "smoke", tmp_path)
     assert calls[2:] == [(3, 0), (1, 1), (2, 1), (3, 1)]  # first seeds first
     assert results.values(toy_experiment(1, 2, 3, seeds=2), "smoke")("ours", 3) == 30.5
+
+
+def test_more_seeds_than_the_label_asks_for(tmp_path, calls):
+    experiment = toy_experiment(1, 2)
+    results = reproduce([experiment], "smoke", tmp_path, seeds=3)
+    assert calls == [(x, seed) for seed in range(3) for x in (1, 2)]
+    assert results.values(experiment, "smoke").runs["ours", 1] == [10, 11, 12]
+    assert len(results.of(experiment, "smoke")) == len(results) == 6
+    assert missing_cells([experiment], "smoke", results) == []
 
 
 def test_labels_share_cells(tmp_path, calls):
@@ -109,7 +119,10 @@ def test_verdicts(tmp_path, calls):
     incomparable = toy_experiment(1, published=10.6, slack=None)
     assert of_entry(incomparable, incomparable.entries("smoke")[0], values) == ""
     counts = count_verdicts(experiment, "smoke", results)
-    assert counts == {"as good": 1, "better": 0, "worse": 1, CONFIRMED: 1, DENIED: 1, OPEN: 1}
+    ours = {"of ours confirmed": 0, "of ours denied": 0, "of ours not measured": 0}
+    assert counts == {"as good": 1, "better": 0, "worse": 1, CONFIRMED: 1, DENIED: 1, OPEN: 1, **ours}
+    experiment = toy_experiment(1, 2, published=10.4, claims=(*claims[1:], replace(claims[0], ours=True)))
+    assert count_verdicts(experiment, "smoke", results) == {**counts, CONFIRMED: 0, "of ours confirmed": 1}
 
 
 def test_a_search_chooses_by_validation_and_keeps_the_given_settings_if_they_are_best(calls):

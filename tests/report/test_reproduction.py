@@ -125,8 +125,22 @@ def test_summary_counts_verdicts(path, page):
         assert f'data-value="{float(n)!r}" data-name="summary/{word}"' in text
     assert sum(summary["values"].values()) == 20 + 5 + 2
     assert summary["claims"] == {"confirmed": 2, "denied": 1, "not measured": 1}
+    assert summary["claims of ours"] == {"confirmed": 0, "denied": 1, "not measured": 0}
+    for word, n in summary["claims of ours"].items():
+        assert f'data-value="{float(n)!r}" data-name="summary/of ours {word}"' in text
     assert summary["measurements"] == len(Results(path)) - 1  # one says why it is missing
     assert summary["labels measured"] == len(EXPERIMENTS) - 1
+
+
+def test_claims_of_ours_stand_apart_from_the_thesis_s(page, path):
+    text, plain = html_of(page), markdown_of(page)
+    assert text.count("<h3>What we say</h3>") == plain.count("What we say:") == 1
+    said, ours = plain.split("What we say:")
+    assert "What we add" not in said
+    assert ours.strip().startswith("- **denied**: What we add: fewer are better.")
+    assert "**Claims that we make beside it:** 0 confirmed, 1 denied, 0 not measured" in said
+    without, _ = reproduction_page(path, EXPERIMENTS[:1])  # nothing is said where there is nothing to count
+    assert "that we make" not in markdown_of(without)
 
 
 def test_every_label_has_its_section_and_command(page):
