@@ -5,9 +5,8 @@
 "Scores inside" are scikit-learn's own lines for the statistic, without its checks of the input and without p-values;
 ours are `chi2_scores` and `f_scores`, checks included. They take turns with two yardsticks: as many threads as we
 have that only read the entries, or only add each to a number of its column (in a table of all columns for each thread,
-so it is no lower bound). Times are the medians of several rounds after
-a warm-up. Rows have 100 uniformly placed positive entries, in ascending order as scipy makes them; two classes. Counts
-(1 to 3) are what we add fastest; real numbers are shown beside them.
+so it is no lower bound). Times are the medians of several rounds after a warm-up. Rows have 100 uniformly placed
+positive entries, in ascending order as scipy makes them: counts (1 to 3), then real numbers; two classes.
 """
 
 from __future__ import annotations
@@ -32,6 +31,8 @@ from sketchnet.estimators import SparseSVD
 from sketchnet.kernels.cpu.threads import n_threads
 from sketchnet.selection import chi2, chi2_scores, f_classif, f_scores, information_gain
 
+_PAUSE = 0.1  # seconds
+
 
 def random_rows(n: int, d: int, non_zeros: int, dtype, seed: int = 0) -> tuple[sparse.csr_array, np.ndarray]:
     """Rows of small positive numbers, and classes at random."""
@@ -46,10 +47,13 @@ def random_rows(n: int, d: int, non_zeros: int, dtype, seed: int = 0) -> tuple[s
 
 
 def in_turn(rounds: int, *works: Callable[[], object], clock=time.perf_counter) -> list[float]:
-    """Median seconds of each, one run after the other: what else the machine does hits all alike."""
+    """Median seconds of each, one run after the other: what else the machine does hits all alike. Each begins on idle
+    cores: threads of BLAS, which scikit-learn's chi2 wakes, spin for some time after their work.
+    """
     times = [[] for _ in works]
     for turn in range(rounds + 1):
         for work, taken in zip(works, times):
+            time.sleep(_PAUSE)
             start = clock()
             work()
             if turn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from sketchnet.data.csr import as_csr
+from sketchnet.data.csr import CsrBatch, as_csr
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.memory import parse_memory
@@ -27,7 +27,7 @@ def chi2(X, y=None, *, memory: str | int | None = None) -> tuple[np.ndarray, np.
     worked through in parts, with a pass over the rows for each. Repeated ids of a row add up.
     """
     rows, classes = as_labelled_rows(X, y)
-    scores = _scores(rows, classes, False, backend().chi_square, memory)
+    scores = _scores(rows, classes, 1, backend().chi_square, memory)
     return scores, special.chdtrc(classes.n - 1, scores)
 
 
@@ -38,54 +38,45 @@ def f_classif(X, y=None, *, memory: str | int | None = None) -> tuple[np.ndarray
     whose values do not vary has the score NaN, one that varies only between classes infinity or a very large one.
     """
     rows, classes = as_labelled_rows(X, y)
-    scores = _scores(rows, classes, True, backend().f_ratio, memory)
+    scores = _scores(rows, classes, 2, backend().f_ratio, memory)
     return scores, special.fdtrc(classes.n - 1, rows.n_rows - classes.n, scores)
 
 
 def chi2_scores(X, y=None, *, memory: str | int | None = None) -> np.ndarray:
     """The scores of `chi2` alone: p-values, which order columns in the same way, take longer than all else."""
-    return _scores(*as_labelled_rows(X, y), False, backend().chi_square, memory)
+    return _scores(*as_labelled_rows(X, y), 1, backend().chi_square, memory)
 
 
 def f_scores(X, y=None, *, memory: str | int | None = None) -> np.ndarray:
     """The scores of `f_classif` alone."""
-    return _scores(*as_labelled_rows(X, y), True, backend().f_ratio, memory)
+    return _scores(*as_labelled_rows(X, y), 2, backend().f_ratio, memory)
 
 
-def _scores(rows: Rows, classes: Classes, squares: bool, finish, memory) -> np.ndarray:
+def _scores(rows: Rows, classes: Classes, moments: int, finish, memory) -> np.ndarray:
     check_width(rows.n_columns, 8, "a score each")
-    budget, fields = parse_memory(memory), classes.n + squares
-    at_once = max(1, min(rows.n_columns, budget // (8 * fields + 8)))  # kernels take a word more for each column
+    at_once = max(1, min(rows.n_columns, parse_memory(memory) // (8 * classes.n * moments)))
     if at_once < rows.n_columns:
         rows = rows.check()  # what lies outside the columns at hand is then no error
-    scores, tidy = np.empty(rows.n_columns), False
+    scores = np.empty(rows.n_columns)
     for first in range(0, rows.n_columns, at_once):
-        shape = min(at_once, rows.n_columns - first), fields
-        sums = np.zeros(shape)
-        if not _add_all(rows, classes, first, sums, tidy):  # rows without order are rare, so nobody looks before
-            sums, tidy = np.zeros(shape), True
-            _add_all(rows, classes, first, sums, tidy)
-        finish(sums, classes.counts, scores[first : first + len(sums)])
+        sums = np.zeros((classes.n, min(at_once, rows.n_columns - first), moments))
+        for part, numbers in rows.with_classes(classes):
+            _add(part, numbers, first, sums, rows.checked)
+        finish(sums, classes.counts, scores[first : first + sums.shape[1]])
     return scores
 
 
-def _add_all(rows: Rows, classes: Classes, first: int, sums: np.ndarray, tidy: bool) -> bool:
-    """Add all rows to the sums, in blocks; False if ids of a row do not ascend, unless such blocks are to be tidied."""
-    kernels = backend()
-    for part, numbers in rows.with_classes(classes):
-        n_blocks = -(-part.n_entries // _BLOCK_ENTRIES)
-        targets = int(part.indptr[0]) + np.linspace(0, part.n_entries, n_blocks + 1)[1:-1]
-        edges = [0, *np.searchsorted(part.indptr, targets.astype(part.indptr.dtype)).tolist(), part.n_rows]
-        for start, stop in zip(edges[:-1], edges[1:]):
-            block = part.rows(slice(start, stop))
-            if tidy and not kernels.ordered(*block.arrays[:2]):
-                block = without_repeats(block)
-            found = kernels.add_by_class(*block.arrays, numbers[start:stop], classes.n, first, sums)
-            outside, unordered, non_finite = found
-            if non_finite or unordered or (outside and not rows.checked):
-                as_csr(part, part.n_columns)  # which says where the bad id or value is
-            if unordered:  # an id may be repeated
-                return False
-            if non_finite:  # though each value is finite
-                raise InputError(f"values of a repeated id add up to more than {block.values.dtype} can hold")
-    return True
+def _add(part: CsrBatch, numbers: np.ndarray, first: int, sums: np.ndarray, checked: bool) -> None:
+    """Add the part's rows to the sums, in blocks."""
+    add, n_blocks = backend().add_by_class, -(-part.n_entries // _BLOCK_ENTRIES)
+    targets = int(part.indptr[0]) + np.linspace(0, part.n_entries, n_blocks + 1)[1:-1]
+    edges = [0, *np.searchsorted(part.indptr, targets.astype(part.indptr.dtype)).tolist(), part.n_rows]
+    for start, stop in zip(edges[:-1], edges[1:]):
+        block, its = part.rows(slice(start, stop)), numbers[start:stop]
+        outside, unordered, non_finite = add(*block.arrays, its, first, sums)
+        if non_finite or unordered or (outside and not checked):
+            as_csr(part, part.n_columns)  # which says where the bad id or value is
+        if unordered:  # an id may be repeated
+            tidy = without_repeats(block)
+            if add(*tidy.arrays, its, first, sums)[2]:  # though each value is finite
+                raise InputError(f"values of a repeated id add up to more than {tidy.values.dtype} can hold")

@@ -4,165 +4,99 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchnet.kernels.cpu.compile import inlined, kernel, prefetch
-from sketchnet.kernels.cpu.selection import ordered
+from sketchnet.kernels.cpu.compile import kernel, prefetch
 from sketchnet.kernels.cpu.threads import n_threads, over_range, over_rows
 
 _u64 = np.uint64
-_MOST_FIELDS = 4  # of a packed word
+_PIECE = 1 << 22  # bytes of sums that are added to at once: few enough to stay in a cache
+_FEWEST = 8  # entries of a row in a piece: with fewer, finding them takes longer than adding them
 _AHEAD = 4  # rows: far enough for memory, near enough to be still in the cache
 
 
 @kernel
-def _cut(indptr, indices, edges, cuts, start, stop):
-    """cuts[r, p] = the first entry of row r whose id is not below edges[p]."""
+def _look(indptr, indices, values, edges, cuts, start, stop):
+    """cuts[p, r] = the first entry of row r whose id is not below edges[p], if ids ascend; returns whether they do not,
+    and whether there is NaN or infinity.
+    """
+    ascending = finite = True
     for r in range(start, stop):
         begin, end = _u64(indptr[r] - indptr[0]), _u64(indptr[r + 1] - indptr[0])
+        for t in range(begin + _u64(1), end):
+            ascending &= indices[t] > indices[t - _u64(1)]
+        for t in range(begin, end):
+            finite &= np.isfinite(values[t])
         for p in range(len(edges)):
-            # From the row's ends in each search: then even ids out of order give cuts that do not fall.
             place, left, edge = begin, end - begin, edges[p]
+            if left and indices[end - _u64(1)] < edge:
+                place, left = end, _u64(0)
             while left > _u64(1):
                 half = left >> _u64(1)
                 place = place + half if indices[place + half - _u64(1)] < edge else place
                 left -= half
-            if left == _u64(1) and indices[place] < edge:
+            if left and indices[place] < edge:
                 place += _u64(1)
-            cuts[r, p] = place
-
-
-@inlined
-def _unpack(table, sums, n_classes, bits):
-    """Add the fields of all words to the sums, and clear the words."""
-    squares, rest = sums.shape[1] > n_classes, _u64(64) - bits
-    for c in range(len(table)):
-        word = table[c]
-        if word:
-            for y in range(n_classes):
-                if squares:  # sums may be negative
-                    field = np.int64(word << rest) >> np.int64(rest)
-                    sums[c, y] += field
-                    word = (word - _u64(field)) >> bits
-                else:
-                    sums[c, y] += np.float64((word << rest) >> rest)
-                    word >>= bits
-            if squares:
-                sums[c, n_classes] += np.float64(word)
-            table[c] = _u64(0)
-
-
-@inlined
-def _pack(values, one, square, words):
-    """words[t] = x * one + x**2 * square of counts x, |x| * one where `square` is zero; returns how many values are no
-    counts, and the largest of the others.
-    """
-    fractions, most = 0, np.int64(0)
-    for t in range(len(values)):
-        x = values[t]
-        count = np.int64(np.int32(x if abs(x) < 65536 else 0))
-        fractions += count != x
-        size = abs(count)
-        most = max(most, size)
-        words[t] = count * (one + square * count) if square else size * one
-    return fractions, most
+            cuts[p, r] = place
+    return not ascending, not finite
 
 
 @kernel
-def _add(indptr, indices, values, classes, cuts, p, low, n_classes, bits, table, words, sums):
-    """Add the entries between cuts p and p + 1, whose columns begin with `low`."""
-    squares, packed = sums.shape[1] > n_classes, bits > _u64(0)
-    sum_limit = 2.0 ** (np.float64(bits) - (1 if squares else 0)) - 1
-    square_limit = 2.0 ** (64.0 - n_classes * np.float64(bits)) - 1
-    largest, rows, added = 0.0, 0, 0  # of the words that are not yet unpacked
-    n, high = len(indptr) - 1, low + len(sums)
-    by_entry, by_value = indices.reshape((-1, 1)), values.reshape((-1, 1))
-    for r in range(n):
-        soon = min(r + _AHEAD, n - 1)
-        for t in range(cuts[soon, p], cuts[soon, p + 1] + 15, 16):
-            prefetch(by_entry, t)
+def _sort_rows(classes, free, rows):
+    for r in range(len(classes)):
+        y = classes[r]
+        rows[free[y]] = r
+        free[y] += 1
+
+
+@kernel
+def _add(indices, values, rows, starts, stops, low, sums):
+    """Add the entries starts[r] to stops[r] of each row to the sums of their columns, which begin with `low`."""
+    squares, last = sums.shape[1] > 1, len(rows) - 1
+    by_id, by_value = indices.reshape((-1, 1)), values.reshape((-1, 1))
+    for k in range(len(rows)):
+        soon = rows[min(k + _AHEAD, last)]
+        for t in range(starts[soon], stops[soon] + 15, 16):
+            prefetch(by_id, t)
             prefetch(by_value, t)
-        start, stop, y = _u64(cuts[r, p]), _u64(cuts[r, p + 1]), classes[r]
-        if start == stop:
-            continue
-        fine = indices[start] >= low and indices[stop - _u64(1)] < high
-        for t in range(start + _u64(1), stop):
-            fine &= indices[t] > indices[t - _u64(1)]
-        if not fine:
-            return True, False
-        if packed:
-            one, square = np.int64(1) << np.int64(bits * _u64(y)), np.int64(0)
-            if squares:
-                square = np.int64(1) << np.int64(bits * _u64(n_classes))
-            fractions, most = _pack(values[start:stop], one, square, words)
-            whole, greatest = fractions == 0, max(largest, np.float64(most))
-            room = (rows + 1) * greatest <= sum_limit
-            if squares:
-                room &= (rows + 1) * greatest * greatest <= square_limit
-            if not (whole and room):
-                _unpack(table, sums, n_classes, bits)
-                packed = whole and added > len(table) and greatest <= sum_limit
-                if squares:
-                    packed &= greatest * greatest <= square_limit
-                rows = added = 0
-            if packed:
-                largest = greatest
-                rows += 1
-                added += np.int64(stop - start)
-                for t in range(start, stop):
-                    table[_u64(indices[t] - low)] += _u64(words[t - start])
-                continue
-        finite = True
-        for t in range(start, stop):
-            finite &= np.isfinite(values[t])
-        if not finite:
-            return False, True
-        following = min(r + 1, n - 1)
-        for t in range(_u64(cuts[following, p]), _u64(cuts[following, p + 1])):
-            prefetch(sums, np.int64(indices[t]) - low)
+        start, stop = _u64(starts[rows[k]]), _u64(stops[rows[k]])
         if squares:
             for t in range(start, stop):
                 c, x = _u64(indices[t] - low), np.float64(values[t])
-                sums[c, y] += x
-                sums[c, n_classes] += x * x
+                sums[c, 0] += x
+                sums[c, 1] += x * x
         else:
             for t in range(start, stop):
-                sums[_u64(indices[t] - low), y] += abs(np.float64(values[t]))
-    if packed:
-        _unpack(table, sums, n_classes, bits)
-    return False, False
+                sums[_u64(indices[t] - low), 0] += abs(np.float64(values[t]))
 
 
-def add_by_class(indptr, indices, values, classes, n_classes: int, first: int, sums):
-    """Add to sums[c - first, y] what the entries of column c have in rows of class y; other columns are left out.
+def add_by_class(indptr, indices, values, classes, first: int, sums):
+    """Add to sums[y, c - first] what the entries of column c have in rows of class y; other columns are left out.
 
-    Scattered additions wait for memory, so the less memory the sums take the better. Counts are therefore added as
-    integers, all fields of a column packed into one 64-bit word; words are unpacked before a field can overflow. The
-    first value that is no count, or counts so large that words had to be unpacked all the time, end that, and sums are
-    added to directly. Threads share columns, not rows: a sum is made by one of them, in the order of the rows.
+    Scattered additions wait for memory. So only a few columns of one class are added to at a time, all its rows for
+    these before the next: their sums stay in a cache. Threads share columns, not rows: a sum is made by one of them, in
+    the order of the rows.
     """
-    n, entries = len(indptr) - 1, int(indptr[-1]) - int(indptr[0])
-    pieces = max(1, min(n_threads(), len(sums), max(2, entries // (8 * max(1, n)))))
-    edges = first + np.linspace(0, len(sums), pieces + 1).astype(np.int64)
-    cuts = np.empty((n, pieces + 1), np.int64)
-    over_rows(lambda a, b: _cut(indptr, indices, edges, cuts, a, b), indptr)
-    bits = _u64(64 // sums.shape[1] if sums.shape[1] <= _MOST_FIELDS else 0)
-    table = np.zeros(len(sums) if bits else 0, _u64)
-    longest = int(np.diff(indptr).max(initial=0))
+    (n_classes, width, moments), n = sums.shape, len(indptr) - 1
+    entries, threads = int(indptr[-1]) - int(indptr[0]), n_threads()
+    pieces = -(-width * moments * sums.itemsize // (_PIECE * threads)) * threads
+    pieces = max(1, min(pieces, width, max(2, entries // (_FEWEST * max(1, n)))))
+    edges = first + np.linspace(0, width, pieces + 1).astype(np.int64)
+    cuts = np.empty((pieces + 1, n), np.int64)
+    looks = over_rows(lambda a, b: _look(indptr, indices, values, edges, cuts, a, b), indptr)
+    unordered, non_finite = (any(flags) for flags in zip(*looks)) if n else (False, False)
+    if not (unordered or non_finite):
+        ends = np.bincount(classes, minlength=n_classes).cumsum()
+        rows = np.empty(n, np.int32 if n < 2**31 else np.int64)
+        _sort_rows(classes, np.concatenate([[0], ends[:-1]]), rows)
+        by_class = np.split(rows, ends[:-1])
 
-    def add(a, b):
-        found = []
-        for p in range(a, b):
-            span = slice(edges[p] - first, edges[p + 1] - first)
-            words = np.empty(longest, np.int64)
-            csr = indptr, indices, values, classes
-            found.append(_add(*csr, cuts, p, edges[p], n_classes, bits, table[span], words, sums[span]))
-        return found
+        def add(a, b):
+            for p in range(a, b):
+                for y in range(n_classes):
+                    into = sums[y, edges[p] - first : edges[p + 1] - first]
+                    _add(indices, values, by_class[y], cuts[p], cuts[p + 1], edges[p], into)
 
-    found = [flags for piece in over_range(add, pieces, entries) for flags in piece]
-    unordered, non_finite = (any(flags) for flags in zip(*found))
-    inside = int((cuts[:, -1] - cuts[:, 0]).sum())
-    outside = inside < entries
-    if outside and not unordered:
-        unordered = not ordered(indptr, indices)
+        over_range(add, pieces, entries)
+    outside = int((cuts[-1] - cuts[0]).sum()) < entries
     return outside, unordered, non_finite
 
 
@@ -170,11 +104,11 @@ def add_by_class(indptr, indices, values, classes, n_classes: int, first: int, s
 def _chi_square(sums, share, out, start, stop):
     for c in range(start, stop):
         total = score = 0.0
-        for y in range(sums.shape[1]):
-            total += sums[c, y]
-        for y in range(sums.shape[1]):
+        for y in range(len(share)):
+            total += sums[y, c, 0]
+        for y in range(len(share)):
             expected = total * share[y]
-            score += (sums[c, y] - expected) ** 2 / expected
+            score += (sums[y, c, 0] - expected) ** 2 / expected
         out[c] = score
 
 
@@ -189,12 +123,13 @@ def _f_ratio(sums, counts, out, start, stop):
     n, n_classes = counts.sum(), len(counts)
     weights, ratio = 1.0 / counts, (n - n_classes) / (n_classes - 1)  # divisions take longer than all else
     for c in range(start, stop):
-        total = each = 0.0
+        total = each = squares = 0.0
         for y in range(n_classes):
-            total += sums[c, y]
-            each += sums[c, y] ** 2 * weights[y]
+            total += sums[y, c, 0]
+            each += sums[y, c, 0] ** 2 * weights[y]
+            squares += sums[y, c, 1]
         between = max(each - total * total / n, 0.0)
-        out[c] = between * ratio / max(sums[c, n_classes] - each, 0.0)
+        out[c] = between * ratio / max(squares - each, 0.0)
 
 
 def f_ratio(sums, counts, out) -> None:

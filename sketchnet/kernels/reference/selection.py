@@ -5,22 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 
-def add_by_class(indptr, indices, values, classes, n_classes, first, sums):
-    """Add to sums[c - first, y] what the entries of column c have in rows of class y; other columns are left out.
+def add_by_class(indptr, indices, values, classes, first, sums):
+    """Add to sums[y, c - first] what the entries of column c have in rows of class y; other columns are left out.
 
-    Where sums[c] has as many numbers as there are classes, they are sums of absolute values; where it has one more,
-    they are sums of values, and the last is the sum of the squares of all classes. Returns whether there are (columns
-    outside, rows whose ids do not ascend, NaN or infinity); in the latter two cases the sums are worth nothing.
+    Where sums[y, c] has one number, it is the sum of absolute values; where it has two, they are the sums of values and
+    of their squares. Returns whether there are (columns outside, rows whose ids do not ascend, NaN or infinity); in the
+    latter two cases nothing is added.
     """
-    outside = (indices < first) | (indices >= first + len(sums))
+    outside = (indices < first) | (indices >= first + sums.shape[1])
     unordered, non_finite = not ordered(indptr, indices), not np.isfinite(values).all()
     if not (unordered or non_finite):
         x = values.astype(np.float64)[~outside]
         column, y = indices[~outside] - first, np.repeat(classes, np.diff(indptr))[~outside]
-        squares = sums.shape[1] > n_classes
-        np.add.at(sums, (column, y), x if squares else np.abs(x))
-        if squares:
-            np.add.at(sums[:, n_classes], column, x * x)
+        np.add.at(sums, (y, column), np.stack([x, x * x], axis=1) if sums.shape[2] == 2 else np.abs(x)[:, None])
     return bool(outside.any()), unordered, non_finite
 
 
@@ -32,15 +29,16 @@ def ordered(indptr, indices):
 
 def chi_square(sums, counts, out):
     """out[c] = the sum of (observed - expected)**2 / expected over the classes; `counts` are their rows."""
-    expected = sums.sum(axis=1)[:, None] * (counts / counts.sum())
+    observed = sums[:, :, 0]
+    expected = observed.sum(axis=0) * (counts / counts.sum())[:, None]
     with np.errstate(invalid="ignore"):
-        out[:] = ((sums - expected) ** 2 / expected).sum(axis=1)
+        out[:] = ((observed - expected) ** 2 / expected).sum(axis=0)
 
 
 def f_ratio(sums, counts, out):
     """out[c] = the mean square between the classes over the one within them, from sums of values and of squares."""
-    by_class, squares = sums[:, :-1], sums[:, -1]
-    total, n, each = by_class.sum(axis=1), counts.sum(), (by_class**2 / counts).sum(axis=1)
+    by_class, squares = sums[:, :, 0], sums[:, :, 1].sum(axis=0)
+    total, n, each = by_class.sum(axis=0), counts.sum(), (by_class**2 / counts[:, None]).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         between = np.maximum(each - total**2 / n, 0) / (len(counts) - 1)
         within = np.maximum(squares - each, 0) / np.float64(n - len(counts))
