@@ -87,7 +87,7 @@ def main(description: str, cases: Callable[[bool], Iterable[dict]]) -> None:
         if args.json:
             print(json.dumps({key: value for key, value in result.items() if key != "at_least"}), flush=True)
             continue
-        wanted = f"{result['at_least']:.0f}" if result["at_least"] else ""
+        wanted = f"{result['at_least']:g}" if result["at_least"] else ""
         print(
             f"{result['case']:<58}{result['ours']:>10.4g}{result['peer']:>10.4g}  {result['unit']:<5}"
             f"{result['ratio']:>9.1f}{wanted:>8}  {result['peer_name']}",
