@@ -65,7 +65,7 @@ def _check_kind(kind: str, inputs: list[Path], like: Path, known: dict) -> None:
     from sketchnet.data.parquet import is_sparse
 
     wanted = "text" if known.get("hasher") else "table" if known.get("encoder") else "ids"
-    if kind in ("svmlight", "npz") or (kind == "table" and inputs[0].suffix == ".parquet" and is_sparse(inputs[0])):
+    if kind in ("svmlight", "npz") or (kind == "table" and is_sparse(inputs[0])):
         kind = "ids"
     if kind != wanted:
         raise InputError(f"{inputs[0]} is read as {kind} and cannot be like {like}, which was read as {wanted}")

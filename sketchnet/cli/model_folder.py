@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from sketchnet.data.ingestion import OtherData
 from sketchnet.errors import InputError
 from sketchnet.storage import locked, writing
 
@@ -36,6 +37,8 @@ def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
                 (work / _MARK).touch()
             try:
                 yield work
+            except OtherData:
+                raise  # what was read with other options may still be wanted
             except InputError:
                 _remove(work)
                 raise

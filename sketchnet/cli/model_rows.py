@@ -89,6 +89,8 @@ def _check_description(model) -> None:
 
 def options_for(model, path: Path, options: InputOptions) -> InputOptions:
     """The options with the format of the rows that the model was trained on, unless they or the file say another."""
+    from sketchnet.data.parquet import is_sparse
+
     known = model.data
     if options.text or options.format != "auto":
         kind = "text" if options.text else options.format
@@ -105,15 +107,9 @@ def options_for(model, path: Path, options: InputOptions) -> InputOptions:
     learnt = (known.get("encoder") or {}).get("label_")
     if learnt is not None and options.label not in (None, learnt):
         raise InputError(f"--label {options.label} is not what the model learnt; that was {learnt}")
-    if kind == "table" and not known.get("encoder") and not _is_sparse(path):
+    if kind == "table" and not known.get("encoder") and not is_sparse(path):
         raise InputError(f"{path} cannot be read as a table: the model was not trained on one")
     return options
-
-
-def _is_sparse(path: Path) -> bool:
-    from sketchnet.data.parquet import is_sparse
-
-    return path.suffix == ".parquet" and is_sparse(path)
 
 
 def open_folder(model, path: Path):

@@ -41,6 +41,10 @@ class Source(Protocol):
         """The fraction of the input that lies behind `state`, if it can be told."""
 
 
+class OtherData(InputError):
+    """The folder holds another data set, or an unfinished one; nothing was changed."""
+
+
 class BeyondColumns(InputError):
     """A row has an id that the given width does not allow; `needed` columns would. Ids are named as in the file, where
     the first is called `base`.
@@ -121,10 +125,10 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
             key = (different or ["job"])[0]
             old, new = (_named(key, known.get(key)) for known in (theirs, job))
             if old == new and key == "files":
-                raise InputError(
+                raise OtherData(
                     f"{output} was read from {old} as it was earlier; choose another name or ask to overwrite it"
                 )
-            raise InputError(
+            raise OtherData(
                 f"{output} is another data set, or an unfinished one: its {key} is {old}, this one's is {new}; choose "
                 "another name or ask to overwrite it"
             )

@@ -76,11 +76,13 @@ def read_parquet_batches(
             raise InputError(f"{path} has no list column {indices!r}, so it takes a TableEncoder; its columns: {have}")
 
 
-def is_sparse(path: str | Path, indices: str = "indices") -> bool:
-    """Whether a file has a list column of ids, so that it needs no encoder."""
+def is_sparse(path: Path) -> bool:
+    """Whether a file is one of Parquet with a list column of ids, so that it needs no encoder."""
+    if path.suffix != ".parquet":
+        return False
     with _opened(path) as file:
         schema = file.schema_arrow
-        return indices in schema.names and _is_list(schema.field(indices).type)
+        return "indices" in schema.names and _is_list(schema.field("indices").type)
 
 
 def fit_parquet(paths: str | Path | Iterable[str | Path], encoder: TableEncoder) -> TableEncoder:

@@ -204,7 +204,7 @@ class TableSource(FileSource):
     def _read(self, path, at, learnt):
         encoder = TableEncoder.from_dict(learnt.get("encoder") or self.options["encoder"])
         rows, options = (at or [0])[0], {"start_row": (at or [0])[0]}
-        if path.suffix == ".parquet" and is_sparse(path):
+        if is_sparse(path):
             if self.options["label"] is not None:
                 options["label"] = self.options["label"]
             batches = read_parquet_batches(path, n_columns=self.options["n_columns"], **options)

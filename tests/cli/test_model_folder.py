@@ -39,6 +39,10 @@ def test_what_an_interrupted_run_has_read_goes_on_and_can_be_overwritten(tmp_pat
     good("ingest", "rows.svm", work / "train", cwd=tmp_path)  # as an interruption leaves it
     (work / ".sketchnet-train").touch()
     (work / "train.lock").touch()
+    before = contents(work / "train")
+    message = "model/data/train is another data set, or an unfinished one"
+    bad("train", "rows.svm", "--out", "model", *TINY, "--columns", "9", message=message, cwd=tmp_path)
+    assert contents(work / "train") == before
     good("train", "rows.svm", "--out", "model", *TINY, "--columns", "9", "--overwrite", cwd=tmp_path)
     assert {path.name for path in (tmp_path / "model").iterdir()} == {
         "config.json",
