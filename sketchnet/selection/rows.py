@@ -97,7 +97,8 @@ def check_width(n_columns: int, bytes_each: int, what: str) -> None:
 
 def _plain(part: CsrBatch) -> CsrBatch:
     """Arrays as kernels take them, and offsets that they can follow."""
-    part = replace(part, indptr=as_ids(part.indptr), indices=as_ids(part.indices), values=real_values(part.values))
+    ids, values = (np.ascontiguousarray(array) for array in (as_ids(part.indices), real_values(part.values)))
+    part = replace(part, indptr=as_ids(part.indptr), indices=ids, values=values)
     indptr, n = part.indptr, len(part.indices)
     if not len(indptr) or (indptr[1:] < indptr[:-1]).any() or int(indptr[-1]) - int(indptr[0]) > n:
         as_csr(part, part.n_columns)  # which says what is wrong

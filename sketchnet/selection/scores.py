@@ -12,7 +12,7 @@ from sketchnet.memory import parse_memory
 from sketchnet.selection.classes import Classes
 from sketchnet.selection.rows import Rows, as_labelled_rows, check_width, without_repeats
 
-_BLOCK_ENTRIES = 1 << 24  # of rows that are added up at once: 200 MB where they are copied
+_BLOCK_ENTRIES, _BLOCK_ROWS = 1 << 24, 1 << 20  # that are added up at once: 200 MB where they are copied, and 40 MB
 
 
 def chi2(X, y=None, *, memory: str | int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -68,10 +68,10 @@ def _scores(rows: Rows, classes: Classes, moments: int, finish, memory) -> np.nd
 
 def _add(part: CsrBatch, numbers: np.ndarray, first: int, sums: np.ndarray, checked: bool) -> None:
     """Add the part's rows to the sums, in blocks."""
-    add, n_blocks = backend().add_by_class, -(-part.n_entries // _BLOCK_ENTRIES)
-    targets = int(part.indptr[0]) + np.linspace(0, part.n_entries, n_blocks + 1)[1:-1]
-    edges = [0, *np.searchsorted(part.indptr, targets.astype(part.indptr.dtype)).tolist(), part.n_rows]
-    for start, stop in zip(edges[:-1], edges[1:]):
+    add, indptr, stop = backend().add_by_class, part.indptr, 0
+    while stop < part.n_rows:
+        start, most = stop, min(int(indptr[stop]) + _BLOCK_ENTRIES, int(indptr[-1]))
+        stop = min(max(start + 1, int(np.searchsorted(indptr, most, side="right")) - 1), start + _BLOCK_ROWS)
         block, its = part.rows(slice(start, stop)), numbers[start:stop]
         outside, unordered, non_finite = add(*block.arrays, its, first, sums)
         if non_finite or unordered or (outside and not checked):

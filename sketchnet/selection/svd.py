@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
@@ -43,6 +43,7 @@ def truncated_svd(X, n_components: int, *, n_iter: int = 5, n_oversamples: int =
     width = min(k + check_integer("n_oversamples", n_oversamples, 0, 10_000), n, d)
     dtype = np.dtype(np.float64 if any(part.values.dtype == np.float64 for part in rows.parts) else np.float32)
     check_width(d, 2 * dtype.itemsize * width, f"a basis of {width} directions")
+    rows, scale = _scaled(rows, dtype)
     basis = _orthonormal(_random_combinations(rows, width, seed, dtype))
     for _ in range(n_iter):
         sums = np.zeros((d, width), dtype)
@@ -58,7 +59,19 @@ def truncated_svd(X, n_components: int, *, n_iter: int = 5, n_oversamples: int =
     components = (basis @ turn.astype(dtype)).T
     signs = np.sign(components[np.arange(k), np.abs(components).argmax(axis=1)])
     components = components * np.where(signs == 0, 1, signs).astype(dtype)[:, None]
-    return TruncatedSVD(components, np.sqrt(np.maximum(squares, 0)).astype(dtype))
+    return TruncatedSVD(components, (np.sqrt(np.maximum(squares, 0)) / scale).astype(dtype))
+
+
+def _scaled(rows: Rows, dtype: np.dtype) -> tuple[Rows, float]:
+    """The rows times a power of two, if their fourth powers, which are added up, might be beyond the smallest or
+    largest numbers there are.
+    """
+    largest = max((float(np.abs(part.values).max(initial=0)) for part in rows.parts), default=0.0)
+    if largest == 0 or 2.0**-16 < largest < 2.0**16:
+        return rows, 1.0
+    scale = 2.0 ** -np.floor(np.log2(largest))
+    parts = [replace(part, values=(part.values * dtype.type(scale)).astype(dtype)) for part in rows.parts]
+    return replace(rows, parts=parts), scale
 
 
 def multiply(rows: CsrBatch, table: np.ndarray) -> np.ndarray:

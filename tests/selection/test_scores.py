@@ -9,7 +9,7 @@ from sklearn import feature_selection
 
 from sketchnet.data import CsrBatch, open_shards
 from sketchnet.errors import InputError
-from sketchnet.selection import chi2, chi2_scores, f_classif, f_scores, information_gain
+from sketchnet.selection import chi2, chi2_scores, f_classif, f_scores, information_gain, scores
 from tests.selection.labelled import counts, write_shards
 
 
@@ -157,3 +157,32 @@ class TestRefused:
         wide = CsrBatch(np.array([0, 1, 1]), np.array([2**50]), np.ones(1), 2**60)
         with pytest.raises(InputError, match="columns, for which .* each takes .*; this machine has"):
             score(wide, [0, 1])
+
+
+def test_a_constant_column_has_no_f_score():
+    """With 93 and 7 rows, products with 1 / 93 and 1 / 7 would leave something between the classes."""
+    y = np.r_[np.zeros(93), np.ones(7)]
+    X = np.random.default_rng(0).random((100, 3))
+    X[:, 1] = 1
+    assert np.isnan(f_scores(sparse.csr_array(X), y)).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("score", [chi2_scores, f_scores, information_gain])
+def test_arrays_that_are_parts_of_others(score):
+    X, y = counts()
+    records = np.empty(len(X.data), [("id", np.int32), ("value", np.float64)])
+    records["id"], records["value"] = X.indices, X.data
+    strided = CsrBatch(X.indptr, records["id"], records["value"], X.shape[1])
+    assert np.array_equal(score(strided, y), score(X, y), equal_nan=True)
+
+
+@pytest.mark.parametrize("score", [chi2_scores, f_scores])
+@pytest.mark.parametrize("limits", [(40, 1000), (10**6, 7), (1, 1)])
+def test_blocks_of_rows_change_nothing(score, limits, monkeypatch):
+    X, y = counts()
+    X = sparse.vstack([sparse.csr_array((9, X.shape[1])), X, sparse.csr_array((9, X.shape[1]))], format="csr")
+    y = np.r_[y[:9], y, y[:9]]
+    expected = score(X, y)
+    for name, limit in zip(("_BLOCK_ENTRIES", "_BLOCK_ROWS"), limits):
+        monkeypatch.setattr(scores, name, limit)
+    assert np.array_equal(score(X, y), expected, equal_nan=True)

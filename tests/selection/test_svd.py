@@ -91,6 +91,16 @@ def test_bases_of_columns_of_any_length(scale):
     np.testing.assert_allclose(basis.T @ basis, np.eye(9), atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "scale"), [(np.float32, 1e22), (np.float32, 1e-24), (np.float64, 1e160), (np.float64, 1e-160)]
+)
+def test_values_whose_squares_cannot_be_held(dtype, scale):
+    X = falling().astype(dtype)
+    near, far = truncated_svd(X, 4), truncated_svd(X * dtype(scale), 4)
+    np.testing.assert_allclose(far.singular_values, near.singular_values * dtype(scale), rtol=1e-4)
+    np.testing.assert_allclose(far.components, near.components, atol=1e-3)
+
+
 def test_the_seed_decides():
     X = falling()
     same = [truncated_svd(X, 5, n_iter=0, seed=seed).components for seed in (1, 1, 2)]

@@ -10,6 +10,7 @@ from sketchnet.kernels.cpu.threads import n_threads, over_range, over_rows
 _u64 = np.uint64
 _PIECE = 1 << 22  # bytes of sums that are added to at once: few enough to stay in a cache
 _FEWEST = 8  # entries of a row in a piece: with fewer, finding them takes longer than adding them
+_COLUMNS = 256  # whose statistics are made at once, class by class: the sums of a class lie together
 _AHEAD = 4  # rows: far enough for memory, near enough to be still in the cache
 
 
@@ -102,14 +103,18 @@ def add_by_class(indptr, indices, values, classes, first: int, sums):
 
 @kernel
 def _chi_square(sums, share, out, start, stop):
-    for c in range(start, stop):
-        total = score = 0.0
+    totals = np.empty(_COLUMNS)
+    for first in range(start, stop, _COLUMNS):
+        last = min(first + _COLUMNS, stop)
+        totals[:] = 0
         for y in range(len(share)):
-            total += sums[y, c, 0]
+            for c in range(first, last):
+                totals[c - first] += sums[y, c, 0]
+        out[first:last] = 0
         for y in range(len(share)):
-            expected = total * share[y]
-            score += (sums[y, c, 0] - expected) ** 2 / expected
-        out[c] = score
+            for c in range(first, last):
+                expected = totals[c - first] * share[y]
+                out[c] += (sums[y, c, 0] - expected) ** 2 / expected
 
 
 def chi_square(sums, counts, out) -> None:
@@ -120,16 +125,22 @@ def chi_square(sums, counts, out) -> None:
 
 @kernel
 def _f_ratio(sums, counts, out, start, stop):
-    n, n_classes = counts.sum(), len(counts)
-    weights, ratio = 1.0 / counts, (n - n_classes) / (n_classes - 1)  # divisions take longer than all else
-    for c in range(start, stop):
-        total = each = squares = 0.0
+    n, n_classes = np.float64(counts.sum()), len(counts)
+    ratio = (n - n_classes) / (n_classes - 1)
+    totals, each, squares = np.empty(_COLUMNS), np.empty(_COLUMNS), np.empty(_COLUMNS)
+    for first in range(start, stop, _COLUMNS):
+        last = min(first + _COLUMNS, stop)
+        totals[:] = each[:] = squares[:] = 0
         for y in range(n_classes):
-            total += sums[y, c, 0]
-            each += sums[y, c, 0] ** 2 * weights[y]
-            squares += sums[y, c, 1]
-        between = max(each - total * total / n, 0.0)
-        out[c] = between * ratio / max(squares - each, 0.0)
+            count = np.float64(counts[y])
+            for c in range(first, last):
+                total = sums[y, c, 0]
+                totals[c - first] += total
+                each[c - first] += total * total / count  # not times 1 / count: exact where a column is constant
+                squares[c - first] += sums[y, c, 1]
+        for i in range(last - first):
+            between = max(each[i] - totals[i] * totals[i] / n, 0.0)
+            out[first + i] = between * ratio / max(squares[i] - each[i], 0.0)
 
 
 def f_ratio(sums, counts, out) -> None:
