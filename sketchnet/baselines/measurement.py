@@ -15,6 +15,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,7 @@ from sketchnet.checks import check_real
 from sketchnet.errors import InputError, SketchnetError, TrainingError
 
 _LEAST_LIMIT, _SEARCHES = 3600.0, 20  # seconds, and search budgets, after which nobody expects an end any more
+_MOST_LIMIT = 2e6  # seconds: the system waits for 2**31 milliseconds at most
 
 
 def write_rows(folder: str | Path, train: tuple, test: tuple) -> None:
@@ -60,12 +62,13 @@ def measure(
     an hour and twenty times the budget.
     """
     find_rival(rival)
+    budget = check_real("budget", budget)
     limit = _LEAST_LIMIT + _SEARCHES * budget if limit is None else check_real("limit", limit)
     package = str(Path(sketchnet.__file__).parents[1])
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
     command = [sys.executable, "-m", "sketchnet.baselines.measurement", rival, folder, seed, device, budget]
     try:
-        status, out, said = _run([str(word) for word in command], environment, limit)
+        status, out, said = _run([str(word) for word in command], environment, min(limit, _MOST_LIMIT))
     except subprocess.TimeoutExpired:
         raise TrainingError(f"{rival} did not end within {limit:g} seconds and was stopped") from None
     lines = out.strip().splitlines()
@@ -80,17 +83,30 @@ def measure(
 
 def _run(command: list[str], environment: dict, limit: float) -> tuple[int, str, str]:
     """(exit status, output, errors) of a command. It gets a session of its own: what it started, such as the search,
-    would otherwise outlive it, and hold the pipes that we read open.
+    would otherwise outlive it, and hold the pipes that we read open. It gets the end of a pipe, too, by which it learns
+    that we are no more.
     """
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, env=environment, start_new_session=True, **pipes) as process:
-        try:
-            out, said = process.communicate(timeout=limit)
-        except BaseException:  # also when we are interrupted, of which another session is not told
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            raise
+    ours, theirs = os.pipe()[::-1]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "pass_fds": [theirs]}
+    command = [*command, str(theirs)]
+    try:
+        with subprocess.Popen(command, text=True, env=environment, start_new_session=True, **pipes) as process:
+            os.close(theirs)
+            try:
+                out, said = process.communicate(timeout=limit)
+            except BaseException:  # also when we are interrupted, of which another session is not told
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
+    finally:
+        os.close(ours)
     return process.returncode, out, said
+
+
+def _end_with(pipe: int) -> None:
+    """Wait for the end of a process that holds the other end of a pipe; then end this one and all that it started."""
+    os.read(pipe, 1)
+    os.killpg(0, signal.SIGKILL)
 
 
 def peak_memory() -> float:
@@ -164,7 +180,8 @@ def _search(pipe, rival: Rival, X, y, budget: float) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    key, folder, seed, device, budget = arguments
+    key, folder, seed, device, budget, pipe = arguments
+    threading.Thread(target=_end_with, args=[int(pipe)], daemon=True).start()
     try:
         found = outcome(find_rival(key)(seed=int(seed), device=device), folder, float(budget))
     except InputError as error:

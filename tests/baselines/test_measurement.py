@@ -142,11 +142,29 @@ def test_a_rival_that_hangs_is_stopped_with_its_children(folder, tmp_path, monke
         if pid.exists():
             break
     child = int(pid.read_text())
-    for _ in range(100):  # whoever adopts it takes a moment to note its end
-        if not _runs(child):
-            break
-        time.sleep(0.05)
+    _wait(lambda: not _runs(child), 5)  # whoever adopts it takes a moment to note its end
     assert not _runs(child)
+
+
+def test_a_rival_ends_with_the_process_that_measures_it(folder, tmp_path):
+    """However that one ends: it may get no chance to say so."""
+    pid = tmp_path / "pid"
+    hangs = f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    (tmp_path / "lightgbm.py").write_text(hangs)
+    measures = f"from sketchnet.baselines.measurement import measure; measure('lightgbm', {str(folder)!r}, budget=0)"
+    paths = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
+    with subprocess.Popen([sys.executable, "-c", measures], env=os.environ | {"PYTHONPATH": paths}) as process:
+        _wait(lambda: pid.exists() and pid.read_text(), 120)
+        process.kill()
+    rival = int(pid.read_text())
+    _wait(lambda: not _runs(rival), 30)
+    assert not _runs(rival)
+
+
+def _wait(until, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not until() and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def _runs(pid: int) -> bool:
@@ -160,3 +178,6 @@ def _runs(pid: int) -> bool:
 def test_limits_that_are_no_times_are_errors(folder):
     with pytest.raises(InputError, match="limit=-1 is not possible; it must be a number from 0"):
         measure("liblinear", folder, limit=-1)
+    with pytest.raises(InputError, match="budget=inf is not possible"):
+        measure("liblinear", folder, budget=float("inf"))
+    assert measure("pegasos", folder, budget=0, limit=1e9)["trials"] == 0
