@@ -7,6 +7,8 @@ from collections.abc import Collection
 from math import isfinite
 from numbers import Real
 
+import numpy as np
+
 from sketchnet.errors import InputError
 
 
@@ -32,7 +34,7 @@ def check_real(name: str, value, least: float = 0.0, below: float = float("inf")
 
 
 def check_flag(name: str, value) -> bool:
-    if value not in (True, False):
+    if not isinstance(value, bool | np.bool_ | int) or value not in (True, False):
         raise InputError(f"{name}={value!r} is not possible; it is true or false")
     return bool(value)
 

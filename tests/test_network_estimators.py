@@ -181,6 +181,8 @@ def test_rows_of_single_precision_are_predicted_as_those_of_double():
         ({"validation_fraction": 1.0}, "a validation fraction of 1.0 is not possible"),
         ({"device": "tpu"}, "device 'tpu' is not possible"),
         ({"random_state": -1}, "random_state=-1 is not possible"),
+        ({"momentum": np.array([0.5, 0.9, 1])}, "momentum=.* is not possible"),
+        ({"blend": np.array([1, 2])}, "blend=.* is not possible"),
     ],
 )
 def test_impossible_settings(settings, message):
@@ -201,3 +203,6 @@ def test_labels_of_several_kinds():
     X = sparse.random_array((60, 500), density=0.05, format="csr", rng=np.random.default_rng(0))
     with pytest.raises(InputError, match=r"labels are of several kinds \(int, str\)"):
         SketchClassifier(epochs=1).fit(X, np.array(["a", 1] * 30, dtype=object))
+    for odd, kinds in ((1, "int, str"), (None, "NoneType, str")):
+        with pytest.raises(InputError, match=rf"labels are of several kinds \({kinds}\)"):
+            SketchClassifier(epochs=1).fit(X, ["a", "b"] * 30, valid=(X, np.array(["a", odd] * 30, dtype=object)))

@@ -149,6 +149,18 @@ def real_values(values: np.ndarray) -> np.ndarray:
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 
+def converted(X: CsrBatch, dtype: np.dtype) -> CsrBatch:
+    """The rows with values of a floating type, which must be able to hold them."""
+    if X.values.dtype == dtype:
+        return X
+    try:
+        with np.errstate(over="raise"):
+            return dataclasses.replace(X, values=X.values.astype(dtype))
+    except FloatingPointError:
+        given, most = np.abs(X.values).max(), np.finfo(dtype).max
+        raise InputError(f"a value is {given:g}; networks compute in {dtype}, to {most:.3g} at most") from None
+
+
 def as_ids(ids: np.ndarray) -> np.ndarray:
     """Offsets or column ids as kernels take them: int32 or int64. Copies only if needed."""
     if ids.dtype.kind not in "iu":

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from sketchnet.errors import InputError
 from sketchnet.estimators.network_base import NetworkEstimator
-from sketchnet.training.task import Task
+from sketchnet.training.task import Task, several_kinds
 
 
 class SketchClassifier(ClassifierMixin, NetworkEstimator):
@@ -165,8 +165,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
             check_classification_targets(y)
             found = np.unique(y if classes is None else classes)
         except TypeError:  # labels that cannot be sorted
-            kinds = ", ".join(sorted({type(label).__name__ for label in y}))
-            raise InputError(f"labels are of several kinds ({kinds}); they must be of one") from None
+            raise several_kinds(y if classes is None else classes) from None
         if not keep:
             self.classes_ = found
         if self.class_weight is not None:

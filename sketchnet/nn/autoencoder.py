@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from sketchnet.checks import check_choice, check_flag, check_integer, check_real
-from sketchnet.data.csr import CsrBatch, as_csr, as_ids, real_values
+from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, real_values
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn.fixed import FixedProjection
@@ -139,22 +139,27 @@ class Autoencoder(nn.Module):
         brought to the square root of their width.
         """
         rows = self._dense(batch)
-        return rows if self.config.visible == "counts" else functional.normalize(rows) * self.config.n_visible**0.5
+        if self.config.visible == "counts":
+            return rows
+        most = rows.abs().amax(dim=1, keepdim=True)  # comes out first: its square might vanish, or not be finite
+        return functional.normalize(rows / torch.where(most > 0, most, 1)) * self.config.n_visible**0.5
 
     def _dense(self, batch: CsrBatch) -> torch.Tensor:
         if batch.n_columns < self.config.n_columns:
             batch = dataclasses.replace(batch, n_columns=self.config.n_columns)  # its last columns happen to be empty
-        batch = as_csr(batch, self.config.n_columns)
         kind = self.encoder[0].weight.dtype
-        if self.projection is not None:
-            return self.projection.near(batch, self.device).to(self.device, kind)
+        in_double = kind == torch.float64
+        batch = converted(as_csr(batch, self.config.n_columns), np.dtype(np.float64 if in_double else np.float32))
+        if self.projection is not None:  # kernels of CUDA devices do not compute in float64
+            rows = self.projection(batch) if in_double else self.projection.near(batch, self.device)
+            return rows.to(self.device)
         if self.config.visible == "counts" and batch.n_entries and batch.values.min() < 0:
             raise InputError(f"a count is {batch.values.min():g}; counts of words are 0 or more")
         rows = torch.zeros(batch.n_rows, batch.n_columns, dtype=kind, device=self.device)
         owners = np.repeat(np.arange(batch.n_rows), np.diff(batch.indptr))
         places = torch.from_numpy(owners * batch.n_columns + batch.indices[: len(owners)]).to(self.device)
         values = torch.from_numpy(np.require(batch.values[: len(owners)], requirements="W"))  # torch wants it writable
-        rows.view(-1).index_add_(0, places, values.to(self.device, kind))
+        rows.view(-1).index_add_(0, places, values.to(self.device))
         return rows
 
     def set_length(self, words: float) -> None:

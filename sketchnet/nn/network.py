@@ -12,7 +12,7 @@ from torch import nn
 
 from sketchnet import random
 from sketchnet.checks import check_choice, check_flag, check_integer, check_real
-from sketchnet.data.csr import CsrBatch, as_csr, as_ids
+from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn.dropout import Dropout
@@ -173,17 +173,7 @@ class SketchNetwork(nn.Module):
 
     def columns(self, batch: CsrBatch) -> CsrBatch:
         """The batch's entries as the layers see them: checked, hashed and scaled as configured."""
-        config, batch = self.config, self._checked(batch)
-        if batch.values.dtype != self._dtype:
-            try:
-                with np.errstate(over="raise"):
-                    values = batch.values.astype(self._dtype)
-            except FloatingPointError:
-                given, most = np.abs(batch.values).max(), np.finfo(self._dtype).max
-                raise InputError(
-                    f"a value is {given:g}; networks compute in {self._dtype}, to {most:.3g} at most"
-                ) from None
-            batch = dataclasses.replace(batch, values=values)
+        config, batch = self.config, converted(self._checked(batch), self._dtype)
         if config.scale_input == "max_abs":
             values = batch.values / self.input_scale.numpy()[batch.indices]
             batch = dataclasses.replace(batch, values=values.astype(self._dtype))

@@ -17,7 +17,7 @@ from sketchnet.memory import parse_memory
 from sketchnet.nn import Autoencoder, AutoencoderConfig
 from sketchnet.pretraining.course import pretrain_autoencoder
 from sketchnet.training.config import TrainingConfig
-from sketchnet.training.defaults import machine_epochs
+from sketchnet.training.defaults import is_auto, machine_epochs
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 from sketchnet.training.optimisers import make_optimiser
@@ -35,7 +35,7 @@ _TOGETHER, _NUMBERS = 32, 1 << 23  # batches that are thinned and projected toge
 
 def build_autoencoder(data, settings: dict, seed: int) -> Model:
     """An untrained model for rows like those of `data`; settings that are "auto", or not there, are chosen here."""
-    given = {name: value for name, value in settings.items() if value != "auto"}
+    given = {name: value for name, value in settings.items() if not is_auto(value)}
     names = {field.name for field in dataclasses.fields(AutoencoderConfig)} - {"n_columns", "seed"}
     network = {name: given.pop(name) for name in list(given) if name in names}
     names = {field.name for field in dataclasses.fields(TrainingConfig)} - {"seed", "blend"}

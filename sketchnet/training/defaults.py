@@ -33,7 +33,7 @@ def make_configs(
     task: Task, n_rows: int, n_columns: int, n_entries: int, settings: dict, seed: int
 ) -> tuple[NetworkConfig, TrainingConfig]:
     """`settings` are fields of both configs; those that are "auto", or not there, are chosen here."""
-    given = {name: value for name, value in settings.items() if value != "auto"}
+    given = {name: value for name, value in settings.items() if not is_auto(value)}
     ours = {"n_columns", "n_outputs", "seed"}  # which the caller knows
     network = {name: given.pop(name) for name in list(given) if name in _names(NetworkConfig) - ours}
     training = {name: given.pop(name) for name in list(given) if name in _names(TrainingConfig) - ours}
@@ -55,6 +55,10 @@ def make_configs(
     network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw")
     config = NetworkConfig(n_columns=n_columns, n_outputs=task.n_outputs, seed=seed, **network)
     return config, TrainingConfig(seed=seed, **training)
+
+
+def is_auto(value) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def machine_epochs(n_rows: int) -> int:

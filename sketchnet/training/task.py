@@ -85,7 +85,10 @@ class Task:
         if self.kind == "regression":
             return ((labels.astype(np.float64) - self.mean) / self.deviation).astype(np.float32)
         classes = np.asarray(self.classes)
-        found = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        try:
+            found = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        except TypeError:
+            raise several_kinds([*classes.tolist(), *labels.tolist()]) from None
         wrong = np.flatnonzero(classes[found] != labels)
         if len(wrong):
             known = ", ".join(map(str, self.classes[:10])) + (", ..." if len(self.classes) > 10 else "")
@@ -138,3 +141,9 @@ class Task:
     def numbers(self, outputs: np.ndarray) -> np.ndarray:
         """The number of the likeliest class of each row."""
         return (outputs[:, 0] > 0).astype(np.int64) if self.kind == "binary" else outputs.argmax(axis=1)
+
+
+def several_kinds(labels) -> InputError:
+    """What to raise for labels that cannot be sorted."""
+    kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
+    return InputError(f"labels are of several kinds ({kinds}); they must be of one")

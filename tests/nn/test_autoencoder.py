@@ -79,7 +79,8 @@ def test_real_rows_lose_the_squared_distance_of_directions(units):
     x[7] = 0
     found, expected = network.visible(sparse_rows(x)), np.sqrt(D) * unit(x)
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
-    np.testing.assert_allclose(network.visible(sparse_rows(1e-3 * x)).numpy(), expected, atol=1e-5)
+    for scale in (1e-300, 1e-3, 1e300):
+        np.testing.assert_allclose(network.visible(sparse_rows(scale * x)).numpy(), expected, atol=1e-5)
     codes, back = there_and_back(network, found.numpy(), UNITS[units])
     np.testing.assert_allclose(network(sparse_rows(x)).detach().numpy(), codes, rtol=1e-9)
     distance = ((unit(back) - unit(found.numpy())) ** 2).sum(axis=1)
@@ -238,6 +239,8 @@ def test_rows_that_cannot_be():
         network(CsrBatch(np.array([0, 1]), np.array([12]), np.ones(1), D))
     with pytest.raises(InputError, match="NaN or infinity"):
         network(CsrBatch(np.array([0, 1]), np.array([1]), np.array([np.inf]), D))
+    with pytest.raises(InputError, match=r"a value is 1e\+300; networks compute in float32, to 3.4e\+38 at most"):
+        network.float()(CsrBatch(np.array([0, 1]), np.array([1]), np.array([1e300]), D))
 
 
 @pytest.mark.parametrize(
