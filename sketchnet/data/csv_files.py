@@ -68,7 +68,8 @@ def csv_chunks(
         first = rows.first()
         named = header is True or (header == "auto" and not any(map(is_number, first)))
         names = first if named else [f"c{i}" for i in range(len(first))]
-        check_names(names, f"{path}, line {rows.line + 1}", "; give header=False if the file has no names")
+        hint = "; give header=False to sketchnet.data.csv_files.read_csv_batches if the file has no names"
+        check_names(names, f"{path}, line {rows.line + 1}", hint)
         if named:
             rows.take(1)
         head = rows.take(KIND_ROWS)

@@ -295,7 +295,10 @@ def _chunks(path, file, encoder: TableEncoder, chunk_rows: int | None, start_row
     for name in wanted:
         if pa.types.is_nested(schema.field(name).type):
             kind = schema.field(name).type
-            raise InputError(f"{path}: column {name!r} holds {kind}; a table has plain columns. ignore=[...] omits it")
+            raise InputError(
+                f"{path}: column {name!r} holds {kind}; a table has plain columns. ignore=[...] of "
+                "sketchnet.data.TableEncoder omits it"
+            )
 
     def chunk(row: int, batch) -> TableChunk:
         columns = {name: _ArrowColumn(batch.column(name)) if name in wanted else None for name in schema.names}

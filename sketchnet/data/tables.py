@@ -21,6 +21,9 @@ from sketchnet.data.table_chunks import NotANumber, TableChunk, shortened, some_
 from sketchnet.errors import InputError
 
 FORMAT_VERSION = 1  # of TableEncoder.to_dict, and of the hash
+# The texts that pandas.read_csv takes for "no value", so that a file means the same here and there.
+MISSING = ("", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "null", "NULL", "None", "nan", "NaN")
+MISSING += ("-nan", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")  # as C libraries write NaN
 _SETTINGS = ("label", "numeric", "categorical", "ignore", "missing", "n_columns", "seed", "dtype", "classes")
 _STATE = ("label_", "label_kind_", "kinds_", "categories_", "classes_", "classes_fixed_", "unknown_")
 
@@ -43,7 +46,8 @@ class TableEncoder:
     numeric: "auto" takes a column for numeric if the present cells of the first 1000 rows all are finite numbers;
         a list names the numeric columns, and all other features are categorical.
     categorical: columns that are categorical whatever their cells look like. `ignore`: columns to leave out.
-    missing: texts of cells that mean "no value".
+    missing: texts of cells that mean "no value", instead of the usual ones, which are `MISSING` of this module: [""]
+        where NA is a category, [*MISSING, "?"] for one more. NaN in Parquet columns is missing where "nan" is listed.
     n_columns: None for one-hot: `fit` learns one feature per category; later unknown categories are left out and
         counted in `unknown_`. Else features are hashed into so many columns, up to 2**63, and `fit` is not needed;
         colliding ids may then occur twice in a row, which adds them up.
@@ -58,7 +62,7 @@ class TableEncoder:
         numeric: str | Sequence[str] = "auto",
         categorical: Sequence[str] = (),
         ignore: Sequence[str] = (),
-        missing: Sequence[str] = ("",),
+        missing: Sequence[str] = MISSING,
         n_columns: int | None = None,
         seed: int = 0,
         dtype: str = "float32",
@@ -228,7 +232,8 @@ class TableEncoder:
         extra = [x for x in chunk.columns if x not in self.kinds_ and x != self.label_ and x not in self.ignore]
         if extra:
             raise InputError(
-                f"{chunk.where(0)}: column {extra[0]!r} was not in the first table; ignore=[...] allows it"
+                f"{chunk.where(0)}: column {extra[0]!r} was not in the first table; ignore=[...] of "
+                "sketchnet.data.TableEncoder allows it"
             )
 
     def _categorical(self, chunk: TableChunk, name: str):
@@ -253,7 +258,10 @@ class TableEncoder:
         too_large = np.flatnonzero(np.isinf(values))
         if len(too_large):
             where = f"{chunk.where(too_large[0])}, column {name!r}"
-            raise InputError(f"{where}: {wide[too_large[0]]} is too large for {self.dtype}; dtype='float64' takes it")
+            raise InputError(
+                f"{where}: {wide[too_large[0]]} is too large for {self.dtype}; dtype='float64' of "
+                "sketchnet.data.TableEncoder takes it"
+            )
         one_hot = self.n_columns is None
         feature = self._ids[name][None] if one_hot else hash_features([name], self.n_columns, self.seed)[0]
         rows = np.flatnonzero(values)
@@ -265,7 +273,8 @@ class TableEncoder:
         except NotANumber as bad:
             raise InputError(
                 f"{chunk.where(bad.row)}, column {name!r}: {shortened(bad.text)} is not a finite number, but the "
-                "column is numeric; name the column in categorical=[...], or the text in missing=[...]"
+                "column is numeric; name the column in categorical=[...], or the text in missing=[...], of "
+                "sketchnet.data.TableEncoder"
             ) from None
 
     def _labels(self, chunk: TableChunk) -> np.ndarray:
@@ -275,8 +284,10 @@ class TableEncoder:
             self._refuse(chunk, ~present, "the label is missing")
             return y
         values, codes = chunk.columns[name].coded()
-        absent = np.array([value in self._missing for value in values] + [True])
-        self._refuse(chunk, absent[codes], "the label is missing")
+        absent = np.array([value in self._missing for value in values] + [True])[codes]
+        text = [*values, ""][codes[np.argmax(absent)]] if absent.any() else ""
+        hint = f": {text!r} says so; missing=[...] of sketchnet.data.TableEncoder can make it a class"  # such as None
+        self._refuse(chunk, absent, "the label is missing" + (hint if text else ""))
         places = {value: place for place, value in enumerate(self.classes_)}
         if not self.classes_fixed_:
             _, first = np.unique(codes, return_index=True)

@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 from sketchnet.data import csv_files
 from sketchnet.data.csv_files import csv_chunks, fit_csv, read_csv_batches
 from sketchnet.data.table_chunks import is_number
-from sketchnet.data.tables import TableEncoder
+from sketchnet.data.tables import MISSING, TableEncoder
 from sketchnet.errors import InputError
 from tests.data.plain_tables import TABLE, joined, oracle, plain_hash, rows_of, same, write
 
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=6)
-CELL = TEXT | st.sampled_from(["", "0", "-0.0", "1", "2.5", "1e-60", "nan", "1_0", "a,b", 'q"', "x\ny", "x\r\ny", "\r"])
-NUMBER = st.sampled_from(["", "0", "1", "-2.5", "1e-60", " 3 ", "1e10"])
+CELL = TEXT | st.sampled_from(
+    ["", "0", "-0.0", "1", "2.5", "1e-60", "nan", "NA", "1_0", "a,b", 'q"', "x\ny", "x\r\ny", "\r"]
+)
+NUMBER = st.sampled_from(["", "NaN", "0", "1", "-2.5", "1e-60", " 3 ", "1e10"])
 
 
 @st.composite
@@ -49,6 +51,7 @@ def test_csv_round_trip(table, delimiter, quoting, chunk_rows, hashed, bom, tmp_
     if not hashed:
         fit_csv(path, encoder, **options, chunk_rows=5)
     batch = joined(read_csv_batches(path, encoder, **options, chunk_rows=chunk_rows))
+    rows = [["" if cell in MISSING else cell for cell in row] for row in rows]
     cells = dict(zip(names, zip(*rows)))
     numeric = {name: all(c == "" or is_number(c) for c in cells[name]) for name in names}
     kinds = {name: "numeric" if numeric[name] else "categorical" for name in names}
@@ -141,7 +144,7 @@ def test_header_given(tmp_path):
         ("\n\n", "a.csv is empty"),
         ("a,b\n1,2\n\n3\n", "line 4: there are 1 cells for 2 columns"),
         ('a,b\n"1\n\r\n",2\n1,2,3\n', "line 5: there are 3 cells for 2 columns"),
-        ("\na,b,a\n1,2,3\n", "line 2: the column name 'a' occurs twice; give header=False"),
+        ("\na,b,a\n1,2,3\n", "line 2: the column name 'a' occurs twice; give header=False to sketchnet.data."),
         ("a,b\n1,\0\n", "line 2: there is a NUL byte"),
         (b"a,b\n1,2\n\xff,2\n", "line 3: there are bytes that are not UTF-8"),
         (b"a,b\n1,2\n\xed\xa0\x80,2\n", "line 3: there are bytes that are not UTF-8"),

@@ -67,16 +67,29 @@ def test_types_of_columns(tmp_path):
     assert rows[0] == [("flag", 1), (days[0], 1), ("price", 1), ("zip=7", 1), ("bytes=x", 1), ("few=p", 1)]
     assert rows[1] == [(days[1], 1), ("price", 2), ("zip=7", 1), ("bytes=y", 1), ("few=p", 1)]
     assert rows[2] == [(days[0], 1), ("price", 3), ("zip=8", 1)]
-    with pytest.raises(InputError, match="column 'nested' holds list<.*ignore=.* omits it"):
+    with pytest.raises(
+        InputError, match="column 'nested' holds list<.*ignore=.* of sketchnet.data.TableEncoder omits it"
+    ):
         read(path, encoder=TableEncoder(n_columns=9))
+
+
+def test_nan_is_missing(tmp_path):
+    path = put(tmp_path, {"a": [1.5, np.nan, None, 0.0], "b": ["u", "NA", "nan", None], "y": [1.0, 2.0, 3.0, np.nan]})
+    encoder = fit_parquet(path, TableEncoder(ignore=["y"]))
+    assert encoder.feature_names() == ["a", "b=u"]
+    assert rows_of(joined(read(path, encoder=encoder))) == [[(0, 1.5), (1, 1)], [], [], []]
+    assert fit_parquet(path, TableEncoder(categorical=["a"], ignore=["b", "y"])).feature_names() == ["a=0", "a=1.5"]
+    for classes in (None, ["1", "2", "3"]):
+        with pytest.raises(InputError, match="row 3, column 'y': the label is missing"):
+            read(path, encoder=TableEncoder("y", classes=classes, n_columns=9))
 
 
 def test_errors_of_tables(tmp_path):
     path = put(tmp_path, {"a": ["1", "2", "x"], "b": [1.0, np.nan, np.inf], "c": ["u", None, "v"]}, row_group_size=1)
     for encoder, message in (
         (TableEncoder(numeric=["a"], n_columns=9), "row 2, column 'a': 'x' is not a finite number"),
-        (TableEncoder(n_columns=9), "row 1, column 'b': 'nan' is not a finite number"),
-        (TableEncoder(missing=["nan"], n_columns=9), "row 2, column 'b': 'inf' is not a finite number"),
+        (TableEncoder(missing=[""], n_columns=9), "row 1, column 'b': 'nan' is not a finite number"),
+        (TableEncoder(n_columns=9), "row 2, column 'b': 'inf' is not a finite number"),
         (TableEncoder("c", ignore=["b"], n_columns=9), "row 1, column 'c': the label is missing"),
         (TableEncoder("d", n_columns=9), "there is no column 'd'; columns are 'a', 'b', 'c'"),
         (TableEncoder(), "call fit, or give n_columns"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sketchnet.data.csv_files import fit_csv, read_csv_batches
-from sketchnet.data.tables import TableEncoder, hash_features
+from sketchnet.data.tables import MISSING, TableEncoder, hash_features
 from sketchnet.errors import InputError
 from tests.data.plain_tables import TABLE, joined, oracle, plain_hash, rows_of, same, write
 
@@ -61,9 +61,75 @@ def test_unknown_categories_are_counted(tmp_path):
     assert encoder.unknown_ == {"a": 2}
 
 
+USUAL = ["", "NA", "nan", "NaN", "null", "None", "N/A", "n/a", "#N/A", "NULL", "<NA>", "-nan"]
+
+
+@pytest.mark.parametrize("n_columns", [None, 1000])
+@pytest.mark.parametrize("text", USUAL)
+def test_usual_spellings_are_missing(text, n_columns, tmp_path):
+    path = write(tmp_path, f"size,colour,y\n1,red,p\n{text},blue,q\n3,{text},p\n{text},{text},q\n")
+    encoder = fit_csv(path, TableEncoder("y", n_columns=n_columns))
+    assert encoder.kinds_ == {"size": "numeric", "colour": "categorical"}
+    batch = joined(read_csv_batches(path, encoder))
+    assert [[value for _, value in row] for row in rows_of(batch)] == [[1, 1], [1], [3], []]
+    assert encoder.unknown_ == {}
+    if n_columns is None:
+        assert encoder.feature_names() == ["size", "colour=blue", "colour=red"]
+        later = write(tmp_path, f"size,colour,y\n{text},{text},p\n", "b.csv")
+        assert rows_of(joined(read_csv_batches(later, encoder))) == [[]]
+        assert encoder.unknown_ == {}
+
+
+@pytest.mark.parametrize("text", USUAL)
+@pytest.mark.parametrize("labels", [("1", "2"), ("p", "q")])
+@pytest.mark.parametrize("n_columns", [None, 9])
+def test_usual_spellings_are_no_labels(text, labels, n_columns, tmp_path):
+    path = write(tmp_path, f"a,y\n1,{labels[0]}\n2,{labels[1]}\n3,{text}\n")
+    encoder = TableEncoder("y", n_columns=n_columns)
+    if n_columns is None:
+        fit_csv(path, encoder)
+        assert text not in encoder.classes_
+    with pytest.raises(InputError, match=r"a.csv, line 4, column 'y': the label is missing") as error:
+        list(read_csv_batches(path, encoder))
+    of_class = bool(text) and labels == ("p", "q")
+    assert (f": {text!r} says so; missing=[...] of sketchnet.data.TableEncoder" in str(error.value)) == of_class
+
+
+def test_missing_given_stands_instead_of_the_usual(tmp_path):
+    path = write(tmp_path, "a,y\nNA,None\n,nan\n1,None\n")
+    encoder = fit_csv(path, TableEncoder("y", missing=[""]))
+    assert encoder.feature_names() == ["a=1", "a=NA"]
+    assert encoder.classes_ == ["None", "nan"]
+    assert joined(read_csv_batches(path, encoder)).labels.tolist() == [0, 1, 0]
+    path = write(tmp_path, "a\n1\n?\nNA\n")
+    assert fit_csv(path, TableEncoder(missing=[*MISSING, "?"])).kinds_ == {"a": "numeric"}
+
+
+def test_infinity_is_not_missing(tmp_path):
+    path = write(tmp_path, "a\n1\ninf\n")
+    message = (
+        r"line 3, column 'a': 'inf' is not a finite number.* "
+        r"missing=\[...\], of sketchnet.data.TableEncoder"
+    )
+    with pytest.raises(InputError, match=message):
+        list(read_csv_batches(path, TableEncoder(numeric=["a"], n_columns=9)))
+
+
+def test_saved_encoders_keep_what_was_missing_for_them(tmp_path):
+    path = write(tmp_path, "a,b,y\n1,NA,p\n2,x,nan\n")
+    old = fit_csv(path, TableEncoder("y", missing=[""])).to_dict()
+    assert old["missing"] == [""]  # what was written before NA was missing
+    again = TableEncoder.from_dict(json.loads(json.dumps(old)))
+    assert again.missing == [""]
+    batch = joined(read_csv_batches(path, again))
+    assert rows_of(batch) == [[(0, 1), (1, 1)], [(0, 2), (2, 1)]]
+    assert again.classes_ == ["nan", "p"]
+    assert batch.labels.tolist() == [1, 0]
+
+
 def test_kinds_given(tmp_path):
-    path = write(tmp_path, "id,zip,age,y\n5,10115,30,1\n6,80331,NA,0\n")
-    encoder = TableEncoder("y", categorical=["zip"], ignore=["id"], missing=["", "NA"])
+    path = write(tmp_path, "id,zip,age,y\n5,10115,30,1\n6,80331,??,0\n")
+    encoder = TableEncoder("y", categorical=["zip"], ignore=["id"], missing=["", "??"])
     fit_csv(path, encoder)
     assert encoder.feature_names() == ["zip=10115", "zip=80331", "age"]
     batch = joined(read_csv_batches(path, encoder))
@@ -86,7 +152,9 @@ def test_float64_on_request(tmp_path):
     path = write(tmp_path, "a\n0.1\n1e300\n1e-300\n")
     batch = joined(read_csv_batches(path, TableEncoder(n_columns=3, dtype="float64")))
     assert batch.values.tolist() == [0.1, 1e300, 1e-300]
-    with pytest.raises(InputError, match=r"line 3, column 'a': 1e\+300 is too large for float32"):
+    with pytest.raises(
+        InputError, match=r"line 3, column 'a': 1e\+300 is too large for float32; .* of sketchnet.data.Tab"
+    ):
         list(read_csv_batches(path, TableEncoder(n_columns=3)))
 
 
@@ -164,7 +232,9 @@ def test_other_tables_than_the_first(tmp_path):
     encoder = fit_csv(write(tmp_path, "a,b\n1,2\n"), TableEncoder())
     with pytest.raises(InputError, match=r"b.csv, line 2: column 'b' is missing; columns are 'a'"):
         list(read_csv_batches(write(tmp_path, "a\n1\n", "b.csv"), encoder))
-    with pytest.raises(InputError, match=r"b.csv, line 2: column 'c' was not in the first table"):
+    with pytest.raises(
+        InputError, match=r"b.csv, line 2: column 'c' was not in the first table.* of sketchnet.data.Tab"
+    ):
         list(read_csv_batches(write(tmp_path, "a,b,c\n1,2,3\n", "b.csv"), encoder))
     with pytest.raises(InputError, match="there is no file"):
         list(read_csv_batches(tmp_path / "none.csv", encoder))
