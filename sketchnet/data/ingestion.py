@@ -41,10 +41,6 @@ class Source(Protocol):
         """The fraction of the input that lies behind `state`, if it can be told."""
 
 
-class OtherData(InputError):
-    """The folder holds another data set, or an unfinished one; nothing was changed."""
-
-
 class BeyondColumns(InputError):
     """A row has an id that the given width does not allow; `needed` columns would. Ids are named as in the file, where
     the first is called `base`.
@@ -69,7 +65,7 @@ def ingest(
 
     An unfinished run of the same job is continued, a finished one left as it is. `n_columns` fixes the width, and ids
     beyond it are an error; without it the width is the largest id plus one. `progress(fraction, rows)` is called after
-    each chunk.
+    each chunk. What is overwritten stays until the new data set is whole.
     """
     output = Path(output)
     try:
@@ -79,10 +75,34 @@ def ingest(
     with writing(output):
         output.absolute().parent.mkdir(parents=True, exist_ok=True)
     with locked(output):
-        if not overwrite and _is_done(output, job):
+        old, new = (output.absolute().with_name(f".{output.name}.{end}") for end in ("replaced", "replacing"))
+        if old.exists() and not output.exists():  # cut off between the two renames below
+            old.rename(output)
+        if _is_done(output, job) and not overwrite:
             return read_description(output / "dataset.json")
-        state, number, rows, kind = _begin(output, job, overwrite)
-        buffer, entries = [], 0
+        _check_ours(output)
+        replaces = overwrite and (output / "dataset.json").exists() and not (output / "ingest.json").exists()
+        if not (replaces and _is_done(new, job)):
+            try:
+                _fill(source, new if replaces else output, job, overwrite, progress)
+            except InputError:
+                if replaces:  # read again, the input will be another
+                    shutil.rmtree(new, ignore_errors=True)
+                raise
+        if replaces:
+            with writing(output):
+                shutil.rmtree(old, ignore_errors=True)
+                output.rename(old)
+                new.rename(output)
+                shutil.rmtree(old)
+    return read_description(output / "dataset.json")
+
+
+def _fill(source: Source, output: Path, job: dict, overwrite: bool, progress: Callable) -> None:
+    """Write the source's rows into a folder, from the beginning or where an earlier run of the same job stopped."""
+    state, number, rows, kind = _begin(output, job, overwrite)
+    n_columns, shard_entries, buffer, entries = job["columns"], job["shard_entries"], [], 0
+    try:
         for batch, state in source.chunks(state):  # noqa: B020 (the state moves on with the chunks)
             progress(source.done(state), rows + batch.n_rows)
             if batch.n_rows == 0:
@@ -99,7 +119,10 @@ def ingest(
             _flush(output, number, buffer, n_columns, state)
         finish(output, {"job": job, **source.description(state)})
         (output / "ingest.json").unlink(missing_ok=True)
-    return read_description(output / "dataset.json")
+    except InputError:
+        if not shard_folders(output):  # nothing to go on with, so nothing should stand in the way of another try
+            shutil.rmtree(output, ignore_errors=True)
+        raise
 
 
 def _is_done(output: Path, job: dict) -> bool:
@@ -112,9 +135,6 @@ def _is_done(output: Path, job: dict) -> bool:
 def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, int, str | None]:
     """(state, number of the next shard, rows so far, kind of labels): from the beginning, or after an earlier run."""
     record, finished = output / "ingest.json", output / "dataset.json"
-    foreign = [path.name for path in output.glob("*") if not _is_ours(path)] if output.exists() else []
-    if foreign:
-        raise InputError(f"{output} has files that no ingest wrote ({foreign[0]}, ...); choose an empty or new folder")
     found = read_description(record) if record.exists() else {}
     clear = bool(found.get("clearing"))
     if finished.exists() or (record.exists() and not clear):
@@ -123,15 +143,12 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
         different = [key for key in job if theirs.get(key) != job[key]]
         if not overwrite and (different or not record.exists()):
             key = (different or ["job"])[0]
-            old, new = (_named(key, known.get(key)) for known in (theirs, job))
+            old, new = _differing(key, theirs.get(key), job.get(key))
+            way_out = "choose another name or ask to overwrite it (--overwrite)"
             if old == new and key == "files":
-                raise OtherData(
-                    f"{output} was read from {old} as it was earlier; choose another name or ask to overwrite it"
-                )
-            raise OtherData(
-                f"{output} is another data set, or an unfinished one: its {key} is {old}, this one's is {new}; choose "
-                "another name or ask to overwrite it"
-            )
+                raise InputError(f"{output} was read from {old} as it was earlier; {way_out}")
+            what = f"its {key} is {old}, this one's is {new}"
+            raise InputError(f"{output} is another data set, or an unfinished one: {what}; {way_out}")
         clear = overwrite and (bool(different) or not record.exists())
     with writing(output):
         output.mkdir(exist_ok=True)
@@ -148,9 +165,20 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
     return manifests[-1]["state"] if manifests else None, len(manifests), rows, kind
 
 
-def _named(key: str, value):
-    """Of files, their names are enough for people."""
-    return ", ".join(str(name) for name, *_ in value) if key == "files" and value else value
+def _differing(key: str, *values) -> list:
+    """Values as people need them: of files the names, of options those that differ."""
+    if key == "files":
+        return [", ".join(str(name) for name, *_ in value) if value else value for value in values]
+    if all(isinstance(value, dict) for value in values):
+        names = [name for name in {**values[0], **values[1]} if values[0].get(name) != values[1].get(name)]
+        return [", ".join(f"{name}={value.get(name)!r}" for name in names) for value in values]
+    return list(values)
+
+
+def _check_ours(output: Path) -> None:
+    foreign = [path.name for path in output.glob("*") if not _is_ours(path)] if output.exists() else []
+    if foreign:
+        raise InputError(f"{output} has files that no ingest wrote ({foreign[0]}, ...); choose an empty or new folder")
 
 
 def _is_ours(path: Path) -> bool:

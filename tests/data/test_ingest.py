@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -22,6 +23,18 @@ DATA = Synthetic(n=2000, d=500, density=0.02, seed=3)
 
 def source(rows_per_chunk=50):
     return SyntheticSource(DATA, "train", rows_per_chunk)
+
+
+class Broken(SyntheticSource):
+    """Input that is bad after so many chunks."""
+
+    def __init__(self, chunks):
+        super().__init__(DATA, "train", 50)
+        self._chunks = chunks
+
+    def chunks(self, state):
+        yield from islice(super().chunks(state), self._chunks)
+        raise InputError("bad from here on")
 
 
 def contents(folder):
@@ -151,3 +164,32 @@ def test_the_description_says_what_is_there(tmp_path):
     told = ingest(source(), tmp_path / "x")
     assert told == json.loads((tmp_path / "x" / "dataset.json").read_text())
     assert (told["rows"], told["columns"], told["classes"]) == (1600, 500, ["0", "1"])
+
+
+def test_what_is_overwritten_stays_until_the_new_is_whole(tmp_path):
+    """Bad input in the first chunk or in a later one keeps the old data set, and leaves nothing beside it."""
+    ingest(source(), tmp_path / "x")
+    before = contents(tmp_path)
+    for chunks in (0, 20):
+        with pytest.raises(InputError, match="bad from here on"):
+            ingest(Broken(chunks), tmp_path / "x", shard_entries=500, overwrite=True)
+        assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("cut", ["before the first rename", "between the renames", "after the second"])
+def test_an_overwrite_that_was_cut_off_at_its_end(cut, tmp_path):
+    ingest(source(), tmp_path / "x")
+    ingest(source(), tmp_path / ".x.replacing", n_columns=600)
+    if cut != "before the first rename":
+        (tmp_path / "x").rename(tmp_path / ".x.replaced")
+    if cut == "after the second":
+        (tmp_path / ".x.replacing").rename(tmp_path / "x")
+    assert ingest(source(), tmp_path / "x", n_columns=600, overwrite=True)["columns"] == 600
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_input_of_which_nothing_could_be_read_leaves_nothing(tmp_path):
+    with pytest.raises(InputError, match="bad from here on"):
+        ingest(Broken(0), tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+    assert ingest(source(), tmp_path / "x")["rows"] > 0
