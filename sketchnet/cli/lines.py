@@ -14,12 +14,16 @@ from sketchnet.errors import InputError
 
 
 @contextmanager
-def lines_to(output: Path | None) -> Iterator[Callable[[str], None]]:
-    """Gives a function that writes text: to a file, which is there only when all went well, or to standard output."""
+def lines_to(output: Path | None, input: Path | None = None) -> Iterator[Callable[[str], None]]:
+    """Gives a function that writes text: to a file other than the input, which is there only when all went well, or to
+    standard output.
+    """
     if output is not None:
         from sketchnet.data.compression import atomic_writing
 
         check_output("--output", output)
+        if input is not None and input.exists() and output.exists() and output.samefile(input):
+            raise InputError(f"--output {output} is the input, which would be lost; choose another file")
         with atomic_writing(output) as file:
             yield lambda text: file.write(text.encode())
         return

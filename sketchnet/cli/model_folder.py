@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sketchnet.data.ingestion import OtherData
 from sketchnet.errors import InputError
 from sketchnet.storage import locked, writing
+from sketchnet.training.checkpoint import check_place
 
 _MARK = ".sketchnet-train"  # in a folder that train made, and removes
 
@@ -18,7 +17,7 @@ _MARK = ".sketchnet-train"  # in a folder that train made, and removes
 @contextmanager
 def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
     """Gives a folder in OUT to read files into. It goes when all is done, and when the input turns out to be bad; after
-    an interruption it stays, for the next run to go on with, unless that is to overwrite.
+    an interruption it stays until a run goes on with it to the end, or is to overwrite.
     """
     work = out / "data"
     if not team.is_first:
@@ -32,15 +31,15 @@ def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
         with locked(work):  # from the first row read to the last: another command must not remove them meanwhile
             if overwrite:
                 _remove(work)
+            begun = work.exists()
             with writing(work):
                 work.mkdir(exist_ok=True)
                 (work / _MARK).touch()
             try:
                 yield work
-            except OtherData:
-                raise  # what was read with other options may still be wanted
             except InputError:
-                _remove(work)
+                if not begun:  # or what an interrupted run has read may be lost by a mistyped option
+                    _remove(work)
                 raise
             team.wait()
             _remove(work)
@@ -51,20 +50,9 @@ def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
 
 def _check_out(out: Path, work: Path) -> None:
     """Files that train did not write are an error, where it would write or remove some."""
-    if (out / "dataset.json").exists():
-        raise InputError(f"{out} is a data set; choose another folder for the model (--out)")
-    config = None
-    with suppress(OSError, ValueError):  # a damaged file may have been a model's
-        config = json.loads((out / "config.json").read_text())
-    if config is not None and not (isinstance(config, dict) and "network" in config):
-        raise _Foreign(out, "config.json")
+    check_place(out)
     if work.exists() and not (work / _MARK).exists() and not (work.is_dir() and not any(work.iterdir())):
-        raise _Foreign(out, "data")
-
-
-class _Foreign(InputError):
-    def __init__(self, out: Path, name: str):
-        super().__init__(f"{out} has a {name} that no train wrote; choose an empty or new folder (--out)")
+        raise InputError(f"{out} has a data that no train wrote; choose an empty or new folder (--out)")
 
 
 def _remove(work: Path) -> None:

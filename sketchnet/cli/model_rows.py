@@ -36,6 +36,7 @@ def open_autoencoder(folder: Path):
 
 def open_model(folder: Path):
     """A model whose description of its data can be used; a damaged one is bad input."""
+    from sketchnet.training.checkpoint import is_unfinished
     from sketchnet.training.model import load_model
 
     try:
@@ -45,6 +46,8 @@ def open_model(folder: Path):
         raise InputError(_first_line(error)) from None
     except _DAMAGE as error:
         raise InputError(f"{folder} is damaged: {type(error).__name__}: {_first_line(error)}") from None
+    if is_unfinished(folder):
+        print(f"sketchnet: {folder} is unfinished; its best epoch so far answers", file=sys.stderr)
     return model
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -68,7 +69,8 @@ def read_tensors(path: Path, like: dict[str, torch.Tensor] | None = None) -> tup
             notes = json.loads((file.metadata() or {}).get("notes", "{}"))
             return {name: file.get_tensor(name) for name in names}, notes
     except FileNotFoundError:
-        raise InputError(f"there is no {path}") from None
+        unfinished = "; its training is unfinished: run it again to go on" if is_unfinished(path.parent) else ""
+        raise InputError(f"there is no {path}{unfinished}") from None
     except (SafetensorError, json.JSONDecodeError, OSError) as error:
         raise InputError(f"{path} is damaged: {error}") from None
 
@@ -80,6 +82,22 @@ def length_of(path: Path, name: str) -> int:
             return file.get_slice(name).get_shape()[0] if name in file.keys() else -1  # noqa: SIM118 (no mapping)
     except (SafetensorError, OSError, IndexError) as error:
         raise InputError(f"{path} is damaged or missing: {error}") from None
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether a training has begun in the folder and not ended."""
+    return any((folder / name).exists() for name in (CHECKPOINT, PRETRAINING))
+
+
+def check_place(folder: Path) -> None:
+    """Raise if a folder holds what a model would spoil: a data set, or another program's files."""
+    if (folder / "dataset.json").exists():
+        raise InputError(f"{folder} is a data set; choose another folder for the model")
+    config = None
+    with suppress(OSError, ValueError):  # a damaged file may have been a model's
+        config = json.loads((folder / CONFIG).read_text())
+    if config is not None and not (isinstance(config, dict) and "network" in config):
+        raise InputError(f"{folder} has a {CONFIG} that is no model's; choose an empty or new folder")
 
 
 def write_config(folder: Path, content: dict) -> None:

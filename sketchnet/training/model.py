@@ -82,8 +82,13 @@ class Model:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Write the model into a folder, which is made if need be."""
+        """Write the model into a folder, which is made if need be. A data set, another program's folder and an
+        unfinished training are left alone.
+        """
         folder = Path(folder)
+        checkpoint.check_place(folder)
+        if checkpoint.is_unfinished(folder):
+            raise InputError(f"{folder} is being trained, or its training was interrupted; choose another folder")
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         checkpoint.write_tensors(folder / checkpoint.WEIGHTS, self.network.state_dict())

@@ -28,7 +28,16 @@ def test_neither_a_data_set_nor_another_programs_folder_becomes_a_model(tmp_path
     before = contents(tmp_path)
     for more in ((), ("--overwrite",)):
         bad("train", "rows", "--out", "rows", *TINY, *more, message="rows is a data set; choose", cwd=tmp_path)
-        bad("train", "rows", "--out", "other", *TINY, *more, message="has a config.json that no train", cwd=tmp_path)
+        bad(
+            "train",
+            "rows",
+            "--out",
+            "other",
+            *TINY,
+            *more,
+            message="has a config.json that is no model's",
+            cwd=tmp_path,
+        )
     assert contents(tmp_path) == before
 
 
@@ -42,6 +51,7 @@ def test_what_an_interrupted_run_has_read_goes_on_and_can_be_overwritten(tmp_pat
     before = contents(work / "train")
     message = "model/data/train is another data set, or an unfinished one"
     bad("train", "rows.svm", "--out", "model", *TINY, "--columns", "9", message=message, cwd=tmp_path)
+    bad("train", "rows.svm", "--out", "model", *TINY, "--test", "nope.svm", message="nope.svm", cwd=tmp_path)
     assert contents(work / "train") == before
     good("train", "rows.svm", "--out", "model", *TINY, "--columns", "9", "--overwrite", cwd=tmp_path)
     assert {path.name for path in (tmp_path / "model").iterdir()} == {

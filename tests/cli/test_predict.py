@@ -2,13 +2,14 @@
 
 import gzip
 import json
+import shutil
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from sketchnet.data import open_shards
-from tests.cli.command_line import bad, contents, good
+from tests.cli.command_line import bad, contents, good, sketchnet
 from tests.cli.planted import TINY, N
 
 
@@ -129,3 +130,14 @@ def test_no_rows_have_no_answers(here):
     (here / "empty.svm").write_text("")
     assert good("predict", "rows", "empty.svm", cwd=here) == ""
     assert good("predict", "rows", "-", cwd=here) == ""
+
+
+def test_models_that_are_unfinished_say_so(world, tmp_path):
+    shutil.copytree(world / "rows", tmp_path / "model")
+    (tmp_path / "model" / "checkpoint.safetensors").write_bytes(b"")
+    for verb in ("predict", "evaluate"):
+        done = sketchnet(verb, "model", world / "rows.svm", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "sketchnet: model is unfinished; its best epoch so far answers\n")
+    (tmp_path / "model" / "weights.safetensors").unlink()
+    message = "there is no model/weights.safetensors; its training is unfinished: run it again to go on"
+    bad("predict", "model", world / "rows.svm", message=message, cwd=tmp_path)

@@ -58,3 +58,12 @@ def test_ctrl_c_is_an_answer_of_one_line(here):
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 1
         assert process.stderr.read() == "sketchnet: stopped as asked\n"
+
+
+def test_the_input_is_not_overwritten(world, tmp_path):
+    rows = (world / "rows.svm").read_bytes()
+    (tmp_path / "rows.svm").write_bytes(rows)
+    for output in ("rows.svm", "./rows.svm", tmp_path / "rows.svm"):
+        message = "is the input, which would be lost; choose another file"
+        bad("predict", world / "rows", "rows.svm", "--output", output, message=message, cwd=tmp_path)
+    assert (tmp_path / "rows.svm").read_bytes() == rows

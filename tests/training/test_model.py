@@ -312,3 +312,20 @@ def test_a_save_that_fails_leaves_the_model_before_it(folder):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_models_are_not_saved_over_what_is_no_model(tmp_path):
+    model = trained(n=100, n_valid=0)
+    for name, content, message in (
+        ("dataset.json", "{}", "is a data set"),
+        ("config.json", '{"architectures": []}', "has a config.json that is no model's"),
+        ("checkpoint.safetensors", "x", "its training was interrupted"),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / name).write_text(content)
+        with pytest.raises(InputError, match=message):
+            model.save(folder)
+        assert [(path.name, path.read_text()) for path in folder.iterdir()] == [(name, content)]
+    model.save(tmp_path / "model")
+    model.save(tmp_path / "model")  # which is one
