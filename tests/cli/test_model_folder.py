@@ -2,6 +2,9 @@
 
 import pytest
 
+from sketchnet.cli.model_folder import reading_folder
+from sketchnet.errors import InputError
+from sketchnet.training.processes import Processes
 from tests.cli.command_line import bad, contents, good, sketchnet
 from tests.cli.planted import TINY
 
@@ -51,7 +54,6 @@ def test_what_an_interrupted_run_has_read_goes_on_and_can_be_overwritten(tmp_pat
     before = contents(work / "train")
     message = "model/data/train is another data set, or an unfinished one"
     bad("train", "rows.svm", "--out", "model", *TINY, "--columns", "9", message=message, cwd=tmp_path)
-    bad("train", "rows.svm", "--out", "model", *TINY, "--test", "nope.svm", message="nope.svm", cwd=tmp_path)
     assert contents(work / "train") == before
     good("train", "rows.svm", "--out", "model", *TINY, "--columns", "9", "--overwrite", cwd=tmp_path)
     assert {path.name for path in (tmp_path / "model").iterdir()} == {
@@ -74,3 +76,18 @@ def test_another_command_does_not_remove_what_a_running_one_reads(tmp_path):
     assert done.returncode == 1
     assert "another process is writing model/data" in done.stderr
     assert contents(work) == before
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_bad_input_loses_nothing_that_an_interrupted_run_has_read(begun, tmp_path):
+    def read(end):
+        with reading_folder(tmp_path / "model", Processes(), False) as work:
+            (work / "train").touch()
+            raise end
+
+    if begun:
+        with pytest.raises(KeyboardInterrupt):
+            read(KeyboardInterrupt())
+    with pytest.raises(InputError):
+        read(InputError("--test names no file"))
+    assert (tmp_path / "model" / "data" / "train").exists() == begun
