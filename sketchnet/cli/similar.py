@@ -32,8 +32,8 @@ def similar(
     """Find the rows that are most like others, by the cosine of their codes.
 
     A line has, set apart by tabs: the query's number, the rank (from 1), the number of the row found, the similarity.
-    Rows are numbered from 0. A query that is a row of INPUT does not find itself. INPUT may be what encode wrote, so
-    that it is encoded but once. Options that say how files are read hold for INPUT and for --query.
+    Rows are numbered from 0. A query that is a row of INPUT does not find itself. INPUT may be what encode wrote
+    (without --bits), so that it is encoded but once. Options that say how files are read hold for INPUT and for --query.
 
     \b
     Examples:

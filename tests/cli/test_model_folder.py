@@ -31,16 +31,8 @@ def test_neither_a_data_set_nor_another_programs_folder_becomes_a_model(tmp_path
     before = contents(tmp_path)
     for more in ((), ("--overwrite",)):
         bad("train", "rows", "--out", "rows", *TINY, *more, message="rows is a data set; choose", cwd=tmp_path)
-        bad(
-            "train",
-            "rows",
-            "--out",
-            "other",
-            *TINY,
-            *more,
-            message="has a config.json that is no model's",
-            cwd=tmp_path,
-        )
+        message = "has a config.json that is no model's"
+        bad("train", "rows", "--out", "other", *TINY, *more, message=message, cwd=tmp_path)
     assert contents(tmp_path) == before
 
 
