@@ -91,7 +91,7 @@ def names_of(model, source, found, columns, first: int) -> list[str]:
     """Names of the columns; of hashed n-grams, as they stand in some of the rows that have the column."""
     import numpy as np
 
-    from sketchnet.evaluation.column_names import column_names, strings_of
+    from sketchnet.evaluation.column_names import column_names
 
     strings = []
     if model.data.get("hasher") and source.source is not None:
@@ -99,7 +99,7 @@ def names_of(model, source, found, columns, first: int) -> list[str]:
         wanted = set()
         for column in columns:
             wanted |= set((first + entries.row[np.flatnonzero(entries.col == column)[:_NAMED_BY]]).tolist())
-        for number, string in enumerate(strings_of(source.source)):
+        for number, string in enumerate(source.source.strings()):
             if number in wanted:
                 strings.append(string)
             if len(strings) == len(wanted):

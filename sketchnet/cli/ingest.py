@@ -30,7 +30,7 @@ def ingest(
     \b
     Examples:
       sketchnet ingest day0.svm.gz day1.svm.gz clicks
-      sketchnet ingest urls.tsv urls --text --text-column 4 --label-column 2
+      sketchnet ingest urls.tsv urls --text --header --text-column 4 --label-column 2
       sketchnet ingest train.csv train --label income
       sketchnet ingest test.csv test --like train
     """

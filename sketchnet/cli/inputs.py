@@ -22,6 +22,7 @@ _FORMATS = {
     ".parquet": "table",
     ".npz": "npz",
 }
+_HASHING = ("analyzer", "ngrams", "norm", "binary", "lowercase")
 _ENTRY_BYTES = 80  # of a shard while it is put together, per non-zero, in the whole process
 _NGRAM_BYTES = 1024  # of a chunk of strings while it is hashed, per byte of text
 
@@ -42,6 +43,9 @@ class InputOptions:
     text_column: Annotated[int | None, typer.Option(min=1, help="Text: which tab-separated field, from 1.")] = None
     label_column: Annotated[int | None, typer.Option(min=1, help="Text: the label is this field.")] = None
     where: Annotated[str | None, typer.Option(metavar="FIELD=TEXT", help="Text: only lines with that field.")] = None
+    header: Annotated[
+        bool | None, typer.Option("--header", help="The first line of text names the columns; leave it out.")
+    ] = None
     analyzer: Annotated[str | None, typer.Option(help="Text: n-grams of char (default), word or byte.")] = None
     ngrams: Annotated[str | None, typer.Option(help="Text: lengths of n-grams, 1-6 by default.")] = None
     norm: Annotated[str | None, typer.Option(help="Text: scale rows to norm l1 or l2.")] = None
@@ -54,7 +58,7 @@ class InputOptions:
         given = {
             "svmlight": ("base", "labels", "skip_bad_lines"),
             "table": ("label",),
-            "text": ("text_column", "label_column", "where", "analyzer", "ngrams", "norm", "binary", "lowercase"),
+            "text": ("text_column", "label_column", "where", "header", *_HASHING),
         }
         for other, names in given.items():
             stray = [name for name in names if getattr(self, name) is not None and other != kind]
@@ -123,6 +127,9 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
             f"{inputs[0]} and the others have several formats: {', '.join(sorted(kinds))}; give those of one"
         )
     if None in kinds:
+        for path in inputs:
+            if not path.exists():
+                raise InputError(f"there is no file {path}")
         raise InputError(f"the names do not tell the format of {inputs[0]}; give --format {', '.join(formats)}")
     return kinds.pop()
 
@@ -159,6 +166,7 @@ def _text(inputs, options: InputOptions, seed: int, chunk_bytes: int, known: dic
         NgramHasher(**law).fit(),
         **fields,
         where=_condition(options.where),
+        header=bool(options.header),
         chunk_bytes=min(1 << 20, chunk_bytes),
         learnt=learnt,
     )

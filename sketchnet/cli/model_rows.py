@@ -156,7 +156,7 @@ class ModelRows:
             self._data = open_folder(model, path)
             self.base = self._data.descriptions[0].get("base", 0)
             return
-        self._data, self._options = None, options_for(model, path, options)
+        self._data, self._options = None, replace(options_for(model, path, options), label_column=None)
         if self._stdin:
             if self._options.format not in ("svmlight", "text"):
                 raise InputError(f"{self._options.format} cannot come from standard input; give a file")

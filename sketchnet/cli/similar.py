@@ -33,7 +33,7 @@ def similar(
 
     A line has, set apart by tabs: the query's number, the rank (from 1), the number of the row found, the similarity.
     Rows are numbered from 0. A query that is a row of INPUT does not find itself. INPUT may be what encode wrote
-    (without --bits), so that it is encoded but once. Options that say how files are read hold for INPUT and for --query.
+    (without --bits), so that it is encoded but once. Options that say how files are read hold for INPUT and --query.
 
     \b
     Examples:

@@ -70,7 +70,7 @@ def train(
     \b
     Examples:
       sketchnet train clicks.svm.gz --test clicks-test.svm.gz
-      sketchnet train urls.tsv --text --text-column 4 --label-column 2 --out urls-model
+      sketchnet train urls.tsv --text --header --text-column 4 --label-column 2 --out urls-model
       sketchnet train shards --fixed --scheme gaussian --hidden 3000,3000 --set optimiser=sgd --set rate=0.05
       sketchnet train news.svm --task autoencoder --codes 32 --hidden 500,250,125
     """

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sketchnet.data.compression import line_blocks
+from sketchnet.data.compression import Block, line_blocks
 from sketchnet.data.csr import CsrBatch, as_csr
 from sketchnet.data.csv_files import fit_csv, read_csv_batches
 from sketchnet.data.parquet import fit_parquet, is_sparse, read_parquet_batches
@@ -20,6 +20,8 @@ from sketchnet.data.synthetic import Synthetic
 from sketchnet.data.table_chunks import is_number
 from sketchnet.data.tables import TableEncoder
 from sketchnet.errors import InputError
+
+_MARK = b"\xef\xbb\xbf"  # of UTF-8: some programs put it in front of any text
 
 
 class SyntheticSource:
@@ -94,16 +96,22 @@ class SvmlightSource(FileSource):
     def _read(self, path, at, learnt):
         from sketchnet.data.svmlight import SvmlightReader
 
-        found = {key: learnt[key] for key in ("base", "labels") if key in learnt}
-        reader = SvmlightReader(path, **{**self.options, **found}, start=tuple(at or (0, 1)))
+        found = {key: learnt[key] for key in ("base", "labels", "unlabelled") if key in learnt}
+        options = {**self.options, **found}
+        if found.get("unlabelled"):  # rows without labels have not settled what comes after them
+            options["labels"] = "auto"
+        reader = SvmlightReader(path, **options, start=tuple(at or (0, 1)))
         skipped = learnt.get("skipped_lines", 0)
         for batch in reader:
             self._inside = reader.bytes_read / max(1, path.stat().st_size)
             if reader.n_rows:  # lines without rows decide nothing
-                found = {"base": reader.base, "labels": reader.labels}
+                found = {"base": reader.base, "labels": reader.labels, "unlabelled": reader.unlabelled}
             width = int(batch.indices.max(initial=-1)) + 1  # of this chunk, so that it does not depend on earlier ones
             position = [reader.offset, reader.line]
             yield replace(batch, n_columns=width), position, {**found, "skipped_lines": skipped + reader.skipped}
+
+    def description(self, state):
+        return {key: value for key, value in super().description(state).items() if key != "unlabelled"}
 
 
 class NpzSource(FileSource):
@@ -132,16 +140,25 @@ class TextSource(FileSource):
 
     With `text_column` lines are cut at tabs, and that field (counted from 1) is the string; `label_column` has labels,
     and `where` = [column, text] keeps only the lines with that text there. If the first labels are numbers, all must
-    be; others are names of classes, numbered as they come.
+    be; others are names of classes, numbered as they come. With `header` each file's first line is left out.
     """
 
     def __init__(
-        self, paths, hasher, *, text_column=None, label_column=None, where=None, chunk_bytes=1 << 19, learnt=None
+        self,
+        paths,
+        hasher,
+        *,
+        text_column=None,
+        label_column=None,
+        where=None,
+        header=False,
+        chunk_bytes=1 << 19,
+        learnt=None,
     ):
         if text_column is None and (label_column is not None or where is not None):
             raise InputError("a label column or a condition needs a text column, in lines of tab-separated fields")
         params = hasher.get_params()
-        fields = {"text_column": text_column, "label_column": label_column, "where": where}
+        fields = {"text_column": text_column, "label_column": label_column, "where": where, "header": header}
         super().__init__(paths, learnt=learnt, hasher=params, chunk_bytes=chunk_bytes, **fields)
         self._hasher = hasher
 
@@ -149,7 +166,7 @@ class TextSource(FileSource):
         offset, line = at or (0, 1)
         for block in line_blocks(path, self.options["chunk_bytes"], offset):
             self._inside = block.read / max(1, path.stat().st_size)
-            lines = block.buffer[: block.size].tobytes().split(b"\n")[:-1]
+            lines = _lines(block)
             strings, labels = self._fields(path, line, lines)
             numbers = None
             if self.options["label_column"] is not None:
@@ -157,10 +174,23 @@ class TextSource(FileSource):
             offset, line = block.end, line + len(lines)
             yield self._hasher.batch(strings, numbers), [offset, line], learnt
 
+    def strings(self) -> Iterator[str]:
+        """The strings that are hashed, row by row."""
+        for path in self.paths:
+            line = 1
+            for block in line_blocks(path, self.options["chunk_bytes"]):
+                lines = _lines(block)
+                yield from self._fields(path, line, lines)[0]
+                line += len(lines)
+
     def _fields(self, path: Path, first_line: int, lines: list[bytes]) -> tuple[list, list]:
         text, label, where = (self.options[name] for name in ("text_column", "label_column", "where"))
         strings, labels = [], []
         for number, line in enumerate(lines, start=first_line):
+            if number == 1:  # by its number, since standard input begins elsewhere in what is read
+                if self.options["header"]:
+                    continue
+                line = line.removeprefix(_MARK)
             try:
                 line = line.removesuffix(b"\r").decode()
             except UnicodeDecodeError as error:
@@ -173,12 +203,21 @@ class TextSource(FileSource):
             if len(fields) < needed:
                 raise InputError(f"{path}:{number}: there are {len(fields)} fields, but field {needed} is asked for")
             if where is None or fields[where[0] - 1] == where[1]:
+                if label and not fields[label - 1]:
+                    raise InputError(f"{path}:{number}: the label is missing")
                 strings.append(fields[text - 1])
                 labels += [(fields[label - 1], number)] if label else []
         return strings, labels
 
     def description(self, state):
         return {"hasher": {**self.options["hasher"]}, **super().description(state)}
+
+
+def _lines(block: Block) -> list[bytes]:
+    text = block.buffer[: block.size].tobytes()
+    if block.end == len(_MARK) and text.startswith(_MARK):
+        return []  # a file of nothing but a mark: the newline behind it is not its own
+    return text.split(b"\n")[:-1]
 
 
 def _numbered(path: Path, labels: list[tuple[str, int]], learnt: dict) -> tuple[np.ndarray, dict]:

@@ -3,7 +3,8 @@
 Fields are set apart by spaces and tabs; lines end in a newline, perhaps after a carriage return. Empty lines and lines
 with only a comment are no rows. Ids are whole numbers from 0 to 2**63 - 1, in any order; repeated ids are kept. Numbers
 are decimal, finite and rounded correctly: to float64, and from there to float32, as scikit-learn does. A row may have
-several labels, set apart by commas, or none. Query ids stand on every row or on none.
+several labels, set apart by commas, or none. Query ids stand on every row or on none. A byte order mark at the very
+beginning is left out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,9 @@ _CHUNK = 16 << 20
 _MAX_ID = 2**63 - 1
 _FOREVER = 2**62
 _NONE = np.empty(0, np.int64)
+_MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)  # of UTF-8; some programs put it in front of any text
+_MULTI = "`--labels multi` (in Python labels='multi')"
+_NO_LABEL = f"the line has no label, but others have one; {_MULTI} allows rows without any"
 _SUMS = [kernels.ROWS, kernels.ENTRIES, kernels.LABELS, kernels.WITH_GROUP, kernels.SKIPPED]
 _ENDS = [kernels.ERROR, kernels.ERROR_AT, kernels.END]
 
@@ -44,9 +49,10 @@ def read_svmlight(
     """Read one file or several into memory, one after the other.
 
     `base` is what the first column is called: 0, 1, or "auto", which is 0 if an id 0 occurs in any file, else 1.
-    `labels` is "single", "multi", or "auto", which is "multi" if any row has other than one label. Labels are float64
-    in the order written; ids are int32 where all fit, else int64. `n_columns` is by default one more than the largest
-    id; an id beyond it is an error. `on_error="skip"` leaves malformed lines out; `SvmlightReader` counts them.
+    `labels` is "single", "multi", or "auto", which is "multi" if any row has several labels or no row has any; if some
+    have one and others none, that is an error. Labels are float64 in the order written; ids are int32 where all fit,
+    else int64. `n_columns` is by default one more than the largest id; an id beyond it is an error. `on_error="skip"`
+    leaves malformed lines out; `SvmlightReader` counts them.
     """
     paths = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not paths:
@@ -57,7 +63,7 @@ def read_svmlight(
         for block in line_blocks(path, _CHUNK, padding=PADDING):
             # How much of the same is still to come; nobody knows for packed files.
             further = (os.path.getsize(path) - block.end) / block.size
-            parser.parse(block, rows, further if further >= 0 else None)
+            parser.parse(_unmarked(block, parser.line), rows, further if further >= 0 else None)
     if not parser.settle(rows):
         return read_svmlight(paths, n_columns=n_columns, base=0, labels=labels, dtype=dtype, on_error=on_error)
     return rows.batch(rows.max_id + 1 if n_columns is None else n_columns, parser)
@@ -67,13 +73,14 @@ class SvmlightReader:
     """Reads a file in chunks: iterating gives a CsrBatch for each `chunk_bytes` of text (or line, if that is longer).
 
     The parameters are those of `read_svmlight`. What is "auto" is decided by the first chunk of the file; if a later
-    chunk contradicts, that is an error even with `on_error="skip"`. Without `n_columns`, a chunk has as many columns as
-    were seen so far.
+    chunk contradicts, that is an error even with `on_error="skip"`. Rows without labels may go on to rows with several,
+    but not to rows with one. Without `n_columns`, a chunk has as many columns as were seen so far.
 
     After each chunk, `offset` and `line` tell where the next begins, in bytes of the unpacked text and in lines from 1;
     a reader with `start=(offset, line)` goes on there. `skipped` counts the malformed lines left out since the start,
     `n_rows` the rows given, `bytes_read` what was read of the file as it lies on the disk; `base`, `labels` and
-    `n_columns` are what was found so far.
+    `n_columns` are what was found so far. `unlabelled` is where the first row without a label stands, as long as no row
+    with one came and `labels` is "auto"; a reader that goes on, there or in another file, should be given it.
     """
 
     def __init__(
@@ -87,6 +94,7 @@ class SvmlightReader:
         on_error: str = "raise",
         chunk_bytes: int = _CHUNK,
         start: tuple[int, int] = (0, 1),
+        unlabelled: str | None = None,
     ):
         if chunk_bytes < 1:
             raise InputError(f"chunk_bytes is {chunk_bytes}; it must be at least 1")
@@ -94,6 +102,7 @@ class SvmlightReader:
         self.base, self.labels, self.n_columns = base, labels, n_columns or 0
         self.offset, self.line = start
         self.skipped = self.n_rows = self.bytes_read = 0
+        self.unlabelled = unlabelled
         self._asked, self._n_columns = (n_columns, base, labels, on_error), n_columns
         self._dtype = Rows(dtype).values.dtype
         self._new_parser()  # checks the rest
@@ -107,14 +116,10 @@ class SvmlightReader:
                     break
             parser.line, parser.skipped, parser.decided = self.line, self.skipped, True
         for block in line_blocks(self.path, self.chunk_bytes, self.offset, PADDING):
-            if parser.decided:
-                rows = Rows(self._dtype)
-                parser.parse(block, rows)
-            else:
-                rows = self._decide(parser, block)
+            rows = self._decide(parser, block)
             if self._n_columns is None:
                 self.n_columns = max(self.n_columns, rows.max_id + 1)
-            self.base, self.labels = parser.base, parser.labels
+            self.base, self.labels, self.unlabelled = parser.base, parser.labels, parser.unlabelled
             self.offset, self.line, self.skipped = block.end, parser.line, parser.skipped
             self.bytes_read = block.read
             self.n_rows += rows.n_rows
@@ -123,9 +128,11 @@ class SvmlightReader:
     def _new_parser(self) -> _Parser:
         parser = _Parser(*self._asked)
         parser.path, parser.line = self.path, self.line if self.offset == 0 else 1
+        parser.none_at = self.unlabelled
         return parser
 
     def _decide(self, parser: _Parser, block: Block) -> Rows:
+        block = _unmarked(block, parser.line)
         while True:
             line, skipped, rows = parser.line, parser.skipped, Rows(self._dtype)
             parser.parse(block, rows)
@@ -146,8 +153,13 @@ class _Parser:
         self.base, self.labels, self.n_columns, self.skip = base, labels, n_columns, on_error == "skip"
         self.guess_base, self.guess_labels, self.decided = base == "auto", labels == "auto", False
         self.path, self.line, self.skipped = "", 1, 0
-        self.zero_seen = self.several_seen = self.wide = False
+        self.zero_seen = self.one_seen = self.several_seen = self.wide = False
+        self.none_at = None  # where the first row without a label stands; only looked for where labels are guessed
         self.groups = kernels.GROUPS_FREE
+
+    @property
+    def unlabelled(self) -> str | None:
+        return None if self.one_seen or self.several_seen else self.none_at
 
     def settle(self, rows: Rows) -> bool:
         """Decide what was "auto" by the rows so far. False if the rows must be read again with base 0."""
@@ -157,8 +169,13 @@ class _Parser:
                     return False  # as one-based, the largest id was allowed; with base 0 it is an error with a place
                 rows.shift()
             self.base = 0 if self.zero_seen else 1
-        if self.labels == "auto":
-            self.labels = "multi" if self.several_seen else "single"
+        if self.none_at is not None and self.one_seen and not self.several_seen:
+            # More likely a slip than a set of none: it would change what is learnt from all the other rows.
+            raise InputError(f"{self.none_at}: {_NO_LABEL}")
+        if self.labels == "auto" and (self.several_seen or self.none_at is not None):
+            self.labels = "multi"
+        elif self.labels == "auto" and self.one_seen:  # lines without rows decide nothing
+            self.labels = "single"
         self.decided = True
         return True
 
@@ -190,11 +207,24 @@ class _Parser:
             self._check(block, record)
         self.skipped += sum(int(record[kernels.SKIPPED]) for record in records)
         self.zero_seen |= any(record[kernels.ZERO_AT] >= 0 for record in records)
-        self.several_seen |= any(record[kernels.SEVERAL_AT] >= 0 for record in records)
-        self.line += int(lines.sum())
+        before = rows.n_rows
         for place, record in zip(places, records):
             rows.close_gap(place, record[: kernels.MAX_ID])
             rows.max_id = max(rows.max_id, int(record[kernels.MAX_ID]))
+        if self.guess_labels:
+            others = [int(record[kernels.SEVERAL_AT]) for record in records if record[kernels.SEVERAL_AT] >= 0]
+            if others:
+                self._note_labels(block, min(others), rows.label_counts(before))
+            else:
+                self.one_seen |= rows.n_rows > before
+        self.line += int(lines.sum())
+
+    def _note_labels(self, block: Block, at: int, counts: np.ndarray) -> None:
+        """Remember how many labels rows have. The first with other than one stands at `at`."""
+        self.one_seen |= bool((counts == 1).any())
+        self.several_seen |= bool((counts > 1).any())
+        if self.none_at is None and counts[counts != 1][0] == 0:  # behind one with several, it would be no error
+            self.none_at = self._place(block, at)
 
     def _piece(self, block: Block, span, out, place, n_rows: int = _FOREVER) -> np.ndarray:
         """Parse a span of the block, asking Python for the numbers that the kernel finds hard."""
@@ -238,9 +268,22 @@ class _Parser:
         if wrong:
             at, error = min(wrong)
             at, message = _describe(block.buffer, at, error, self)
-            before = block.buffer[:at].tobytes()
-            column = at - before.rfind(b"\n")
-            raise InputError(f"{self.path}:{self.line + before.count(10)}:{column}: {message}")
+            raise InputError(f"{self._place(block, at)}: {message}")
+
+    def _place(self, block: Block, at: int) -> str:
+        """File, line and column of a byte of the block, which begins at `line`."""
+        before = block.buffer[:at].tobytes()
+        return f"{self.path}:{self.line + before.count(10)}:{at - before.rfind(10)}"
+
+
+def _unmarked(block: Block, line: int) -> Block:
+    """The block without a byte order mark, if it begins with a file's line 1, or with an empty line before that."""
+    ahead = 1 - line  # 1 for standard input, which comes with an empty line in front
+    size = len(_MARK)
+    if ahead < 0 or not np.array_equal(block.buffer[ahead : ahead + size], _MARK):
+        return block
+    block.buffer[size : size + ahead] = block.buffer[:ahead].copy()
+    return replace(block, buffer=block.buffer[size:], size=block.size - size)
 
 
 def _check(name: str, given, allowed: tuple) -> None:
@@ -271,9 +314,11 @@ def _describe(buffer: np.ndarray, at: int, error: int, parser: _Parser) -> tuple
     first = 0 if parser.base == 0 else 1
     if error == kernels.BAD_FEATURE and b":" not in field:
         return at, f"{given} has no colon; allowed is id:value"
+    if error == kernels.SEVERAL and b":" in field and parser.guess_labels:
+        return at, _NO_LABEL
     return at, {
         kernels.BAD_LABEL: f"label {given} is not a finite decimal number",
-        kernels.SEVERAL: "the line has no label or several; allowed is one, unless labels='multi' is given",
+        kernels.SEVERAL: f"the line has no label or several; allowed is one, unless {_MULTI} is given",
         kernels.BAD_FEATURE: f"id {given} is not a whole number from 0 to 2**63 - 1",
         kernels.LARGE_ID: f"id {given} is too large; allowed are 0 to 2**63 - 1",
         kernels.ZERO_ID: "id 0 in a file whose ids begin at 1; if they begin at 0, give base=0",

@@ -68,6 +68,10 @@ class Rows:
             self.label_indptr[r + 1 : r + 1 + rows] -= label - k
         self.end += counts
 
+    def label_counts(self, start: int) -> np.ndarray:
+        """How many labels the rows from `start` on have."""
+        return np.diff(self.label_indptr[start : self.n_rows + 1])
+
     def widen(self) -> None:
         """Make room for ids of 64 bits."""
         self.indices = self.indices.astype(np.int64, copy=False)

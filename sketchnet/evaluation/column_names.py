@@ -7,9 +7,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from sketchnet.data.compression import line_blocks
 from sketchnet.data.ngrams import NgramHasher
-from sketchnet.data.sources import TextSource
 from sketchnet.data.tables import TableEncoder
 
 _MOST_NGRAMS = 3  # of one column that are named
@@ -31,20 +29,6 @@ def column_names(columns: np.ndarray, description: dict, base: int = 0, strings:
     if description.get("hasher") and len(strings):
         found = _ngrams_in(NgramHasher(**description["hasher"]), columns, strings)
     return [_together(found[column]) if column in found else str(column + base) for column in map(int, columns)]
-
-
-def strings_of(source: TextSource) -> Iterator[str]:
-    """The strings that a source hashes, row by row. It has read them before, so they are as they should be."""
-    text, where = source.options["text_column"], source.options["where"]
-    for path in source.paths:
-        for block in line_blocks(path, source.options["chunk_bytes"]):
-            for line in block.buffer[: block.size].tobytes().split(b"\n")[:-1]:
-                line = line.removesuffix(b"\r").decode()
-                fields = line.split("\t")
-                if text is None:
-                    yield line
-                elif where is None or fields[where[0] - 1] == where[1]:
-                    yield fields[text - 1]
 
 
 def _ngrams_in(hasher: NgramHasher, columns: np.ndarray, strings: Collection[str]) -> dict[int, list[str]]:

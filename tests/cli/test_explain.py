@@ -62,3 +62,14 @@ def test_explain_a_data_set_on_disk(here):
     expected = json.loads(good("explain", "rows", "rows.svm", "--json", cwd=here))["columns"]
     found = json.loads(good("explain", "rows", "shards", "--json", cwd=here))["columns"]
     assert [(c["column"], c["name"]) for c in found] == [(c["column"], c["name"]) for c in expected]
+
+
+def test_strings_below_a_header_behind_a_mark(world):
+    """N-grams are named as without them; a label is not looked at, so it may be missing."""
+    plain = "bad\tlogin.example/login\ngood\tmail.example/home\n"
+    (world / "plain.tsv").write_text(plain)
+    (world / "odd.tsv").write_text("\ufefflabel\turl\n" + plain.replace("good", ""))
+    options = ("--text-column", "2", "--row", "1")
+    found = good("explain", "urls", "odd.tsv", *options, "--header", "--label-column", "1", cwd=world)
+    assert found.replace("odd.tsv", "plain.tsv") == good("explain", "urls", "plain.tsv", *options, cwd=world)
+    assert "'" in found

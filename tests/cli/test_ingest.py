@@ -10,6 +10,7 @@ from scipy import sparse
 from sketchnet.data import CsrBatch, Synthetic, open_shards, read_svmlight, write_svmlight
 from sketchnet.data.ngrams import NgramHasher
 from sketchnet.errors import InputError
+from tests.cli.command_line import bad, good
 from tests.cli.test_project import sketchnet
 from tests.data.test_shards import batch, same
 
@@ -47,6 +48,40 @@ def test_strings(tmp_path):
     assert np.array_equal(shards[:].values, expected.values)
     classes = json.loads(done.stdout)["classes"]
     assert [classes[int(i)] for i in shards.labels] == [fields[1] for fields in chosen]
+
+
+def test_a_header_of_strings(tmp_path):
+    (tmp_path / "urls.tsv").write_text("split\tlabel\turl\n" + "train\tgood\ta.example\ntrain\tbad\tb.example\n" * 9)
+    args = "ingest urls.tsv out --text --text-column 3 --label-column 2 --columns 1000 --json".split()
+    done = sketchnet(*args, "--header", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (json.loads(done.stdout)["rows"], json.loads(done.stdout)["classes"]) == (18, ["good", "bad"])
+    assert "its header is True, this one's is False" in sketchnet(*args, cwd=tmp_path).stderr
+    assert json.loads(sketchnet(*args, "--header", cwd=tmp_path).stdout)["rows"] == 18
+
+
+def test_labels_that_some_lines_lack(tmp_path):
+    (tmp_path / "a.svm").write_text("1 3:1\n 5:1\n1 4:2\n")
+    done = sketchnet("ingest", "a.svm", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "a.svm:2:2: the line has no label, but others have one; `--labels multi`" in done.stderr
+    done = sketchnet("ingest", "a.svm", "multi", "--labels", "multi", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert open_shards(tmp_path / "multi")[:].label_indptr.tolist() == [0, 1, 1, 2]
+
+
+def test_predict_leaves_out_headers_and_marks(world):
+    rows, urls = (world / "rows.svm").read_bytes(), (world / "urls.tsv").read_bytes()
+    mark, fields = b"\xef\xbb\xbf", ("--text-column", "2")
+    answers = good("predict", "rows", "rows.svm", cwd=world)
+    assert good("predict", "rows", "-", cwd=world, stdin=mark + rows) == answers
+    bad("predict", "rows", "-", message="standard input:1:5:", cwd=world, stdin=mark + b"1 1:x\n")
+    answers = good("predict", "urls", "urls.tsv", *fields, cwd=world)
+    given = {"cwd": world, "stdin": mark + b"label\turl\n" + urls * 20}  # more than one block
+    assert good("predict", "urls", "-", "--header", *fields, **given) == answers * 20
+    lines = b"login.example/\nnews.example/home\n"
+    plain = good("predict", "urls", "-", "--proba", cwd=world, stdin=lines)
+    assert good("predict", "urls", "-", "--proba", cwd=world, stdin=mark + lines) == plain
 
 
 def test_tables(tmp_path):
@@ -91,6 +126,7 @@ def test_npz(tmp_path):
         (["a.svm", "out", "--base", "2"], "--base 2 is not possible"),
         (["a.svm", "out", "--memory", "1MB"], "--memory 1MB is too little"),
         (["a.svm", "out", "--norm", "l2"], "--norm is for text, but a.svm is read as svmlight"),
+        (["a.svm", "out", "--header"], "--header is for text, but a.svm is read as svmlight"),
         (["a.svm", "out", "--columns", "0"], "Invalid value for '--columns'"),
         (["a.svm", "."], "has files that no ingest wrote"),
         (["a.svm", "out", "--like", "nothing"], "there is no nothing/dataset.json"),
@@ -141,3 +177,8 @@ def test_data_list(tmp_path):
     names = {info["name"] for info in json.loads(done.stdout)}
     assert {"mnist", "norb", "cifar10", "cifar100", "svhn", "tng", "rcv1", "url", "webspam"} <= names
     assert "webspam" in sketchnet("data", "list", cwd=tmp_path).stdout
+
+
+def test_files_that_are_not_there(tmp_path):
+    for verb in (("ingest", "clicsk", "out"), ("train", "clicsk")):
+        bad(*verb, message="there is no file clicsk", cwd=tmp_path)

@@ -55,7 +55,8 @@ def parse_line_plainly(line: bytes, dtype):
 
 def parse_plainly(text: bytes, dtype=np.float32, *, skip=False, base="auto", labels="auto"):
     """(batch, lines skipped) of a whole file; Malformed carries the line number."""
-    rows, skipped = [], 0
+    rows, skipped, unlabelled = [], 0, []
+    text = text.removeprefix(b"\xef\xbb\xbf")
     for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), 1):
         try:
             row = parse_line_plainly(line, dtype)
@@ -66,12 +67,15 @@ def parse_plainly(text: bytes, dtype=np.float32, *, skip=False, base="auto", lab
             if (base == 1 and 0 in row[2]) or (labels == "single" and len(row[0]) != 1):
                 raise Malformed("id 0 or labels")
             rows.append(row)
+            unlabelled += [] if row[0] else [number]
         except Malformed as error:
             if not skip:
                 raise Malformed(number, *error.args) from None
             skipped += 1
     if base == "auto":
         base = 0 if any(0 in row[2] for row in rows) else 1
+    if labels == "auto" and {len(row[0]) for row in rows} == {0, 1}:  # bad lines are skipped, this is not
+        raise Malformed(unlabelled[0], "some rows have a label")
     several = labels == "multi" or (labels == "auto" and any(len(row[0]) != 1 for row in rows))
     ids = np.array([i - base for row in rows for i in row[2]], np.int64)
     return CsrBatch(

@@ -27,8 +27,8 @@ def svmlight(folder):
 def text(folder):
     for i, name in enumerate(("a.tsv", "b.tsv")):
         rows = [f"{'zyx'[(j + i) % 3]}\tstring {j} ä" if j > 30 or i else f"-\t{j}" for j in range(200)]
-        (folder / name).write_text("\n".join(rows))
-    fields = {"text_column": 2, "label_column": 1}
+        (folder / name).write_text("\n".join(["\ufefflabel\ttext", *rows]))
+    fields = {"text_column": 2, "label_column": 1, "header": True}
     hasher = NgramHasher("char", (1, 2), 1000)
     return lambda: TextSource([folder / "a.tsv", folder / "b.tsv"], hasher, **fields, chunk_bytes=300)
 
@@ -54,8 +54,15 @@ def npz(folder):
     return lambda: NpzSource([folder / "x.npz"], folder)
 
 
+def unlabelled(folder):
+    (folder / "a.svm").write_text("\ufeff" + " 1:1 2:1\n" * 300)
+    (folder / "b.svm").write_text(" 3:1\n" * 300 + "1,2 5:1\n" * 300 + "1 4:1\n" * 300)
+    return lambda: SvmlightSource([folder / "a.svm", folder / "b.svm"], chunk_bytes=200)
+
+
 SOURCES = {
     "svmlight": svmlight,
+    "unlabelled": unlabelled,
     "text": text,
     "hashed": lambda folder: table(folder, 1000),
     "one-hot": lambda folder: table(folder, None),
@@ -99,6 +106,10 @@ def test_resumed_after_any_chunk_gives_the_same_files(kind, tmp_path, monkeypatc
         ("# nothing\n", "1 qid:5 3:1\n", None),
         ("1 2:1\n", "1 0:1\n", "b.svm:1:"),
         ("# nothing\n", "1 0:1\n", None),
+        (" 2:1\n", "1 2:1\n", "a.svm:1:2: the line has no label, but others have one; `--labels multi`"),
+        ("1 2:1\n", " 2:1\n", "b.svm:1:2: the line has no label"),
+        (" 2:1\n", "1,2 2:1\n", None),
+        (" 2:1\n", " 2:1\n", None),
     ],
 )
 def test_files_that_do_not_fit_each_other(first, second, message, tmp_path):
@@ -110,6 +121,67 @@ def test_files_that_do_not_fit_each_other(first, second, message, tmp_path):
     else:
         with pytest.raises(InputError, match=message):
             ingest(source, tmp_path / "x")
+
+
+def read_text(paths, chunk_bytes=1 << 19, **options):
+    """(strings, labels, names of classes) as a source reads them, in one go and again after each chunk."""
+    source = TextSource(paths, NgramHasher("char", (1, 2), 1000), chunk_bytes=chunk_bytes, **options)
+    found = list(source.chunks(None))
+    rows = [batch.n_rows for batch, _ in found]
+    for number, (_, state) in enumerate(found):
+        assert [batch.n_rows for batch, _ in source.chunks(state)] == rows[number + 1 :]
+    strings, labels = list(source.strings()), [b.labels for b, _ in found if b.labels is not None and b.n_rows]
+    hashed = source._hasher.batch(strings).indices
+    assert np.array_equal(np.concatenate([batch.indices for batch, _ in found] + [hashed[:0]]), hashed)
+    return strings, np.concatenate([*labels, []]).tolist(), source.description(found[-1][1] if found else None)
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 19])
+def test_a_byte_order_mark_is_no_part_of_text(chunk_bytes, file):
+    fields = {"text_column": 2, "label_column": 1, "chunk_bytes": chunk_bytes}
+    text = "\ufeffgood\tä\nbad\tb\n\ufeffgood\tc\n".encode()
+    for path in (file(text, "a.tsv"), file(gzip.compress(text), "a.tsv.gz")):
+        strings, labels, told = read_text([path], **fields)
+        assert (strings, labels, told["classes"]) == (["ä", "b", "c"], [0, 1, 2], ["good", "bad", "\ufeffgood"])
+        again = read_text([path, path], **fields)
+        assert (again[0], again[2]["classes"]) == (strings * 2, told["classes"])
+    assert read_text([file("\ufeff1\ta\n2\tb".encode(), "b.tsv")], **fields)[1] == [1, 2]
+    assert read_text([file("\ufeffä\nb".encode(), "c.txt")], chunk_bytes)[0] == ["ä", "b"]
+    assert read_text([file("\ufeff".encode(), "d.txt")], chunk_bytes)[0] == []
+    assert read_text([file("\ufeff\n".encode(), "e.txt")], chunk_bytes)[0] == [""]
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 19])
+def test_a_header_is_left_out_of_each_file(chunk_bytes, file):
+    a, b = file(b"\xef\xbb\xbflabel\ttext \xff\ngood\tx\n", "a.tsv"), file(b"label\nbad\ty\ngood\tz", "b.tsv")
+    fields = {"text_column": 2, "label_column": 1, "header": True, "chunk_bytes": chunk_bytes}
+    strings, labels, told = read_text([a, b], **fields)
+    assert (strings, labels, told["classes"]) == (["x", "y", "z"], [0, 1, 0], ["good", "bad"])
+    assert read_text([file(b"label\ttext\n", "c.tsv")], **fields)[0] == []
+    jobs = [TextSource([a], NgramHasher(), header=header).job() for header in (True, False)]
+    assert [job["header"] for job in jobs] == [True, False]
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 19])
+def test_an_empty_label_is_no_class(chunk_bytes, file):
+    path = file(b"train\tgood\tx\ntest\t\ty\ntrain\t\tz\n", "a.tsv")
+    fields = {"text_column": 3, "chunk_bytes": chunk_bytes}
+    with pytest.raises(InputError, match=r"a.tsv:2: the label is missing"):
+        read_text([path], label_column=2, **fields)
+    with pytest.raises(InputError, match=r"a.tsv:3: the label is missing"):
+        read_text([path], label_column=2, where=[1, "train"], **fields)
+    assert read_text([path], **fields)[0] == ["x", "y", "z"]
+    with pytest.raises(InputError, match=r"b.tsv:2: the label is missing"):
+        read_text([file(b"1\tx\n\ty\n", "b.tsv")], text_column=2, label_column=1, chunk_bytes=chunk_bytes)
+
+
+def test_lines_without_rows_do_not_make_a_source_forget(tmp_path):
+    for name, content in (("a.svm", " 2:1\n"), ("b.svm", "# nothing\n"), ("c.svm", "1 2:1\n")):
+        (tmp_path / name).write_text(content)
+    files = [tmp_path / name for name in ("a.svm", "b.svm", "c.svm")]
+    assert ingest(SvmlightSource(files[:2]), tmp_path / "x")["labels"] == "multi"
+    with pytest.raises(InputError, match="a.svm:1:2: the line has no label, but others have one"):
+        ingest(SvmlightSource(files), tmp_path / "y")
 
 
 def test_large_ids_of_mixed_types_are_kept(tmp_path):

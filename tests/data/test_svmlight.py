@@ -36,6 +36,56 @@ def test_labels_and_queries(file):
     assert read_svmlight(file(b"1 1:1\n2 1:1"), labels="multi").label_indptr.tolist() == [0, 1, 2]
 
 
+NO_LABEL = r"the line has no label, but others have one; `--labels multi` \(in Python labels='multi'\) allows"
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [(b"1 1:1\n\n 2:1\n3:1\n2 1:1\n", "3:2"), (b"2:1\n1 1:1\n", "1:1"), (b"1 qid:1 1:1\nqid:2 1:1\n", "2:1")],
+)
+def test_a_label_that_is_missing_among_others_is_no_empty_set(file, text, place, on_error):
+    path = file(text)
+    for use in (read_svmlight, lambda *args, **options: list(SvmlightReader(*args, **options))):
+        with pytest.raises(InputError, match=f"x.svm:{place}: {NO_LABEL}"):
+            use(path, on_error=on_error)
+    assert np.diff(read_svmlight(path, labels="multi").label_indptr).min() == 0
+
+
+def test_empty_sets_of_labels_beside_larger_ones_and_files_without_labels(file):
+    assert read_svmlight(file(b"1 1:1\n2:1\n1,2 1:1\n")).label_indptr.tolist() == [0, 1, 1, 3]
+    assert read_svmlight(file(b"1:1\n2:1\n")).label_indptr.tolist() == [0, 0, 0]
+    one, none, several = file(b"1 1:1\n", "one"), file(b"1:1\n", "none"), file(b"1,2 1:1\n", "several")
+    assert read_svmlight([one, none, several]).label_indptr.tolist() == [0, 1, 1, 3]
+    with pytest.raises(InputError, match=f"none:1:1: {NO_LABEL}"):
+        read_svmlight([one, one, none])
+
+
+def test_a_byte_order_mark_is_left_out(file):
+    mark = b"\xef\xbb\xbf"
+    for name, pack in (("x.svm", bytes), ("x.svm.gz", gzip.compress)):
+        path = file(pack(mark + EXAMPLE), name)
+        assert_same(read_svmlight(path), parse_plainly(EXAMPLE)[0])
+        assert_same(read_svmlight([path, path]), parse_plainly(EXAMPLE + b"\n" + EXAMPLE)[0])
+    text = mark + b"1 1:1 5:2\n2 0:1\n"
+    reader = SvmlightReader(file(text), chunk_bytes=1, base=0)
+    places, chunks = [], []
+    for chunk in reader:
+        places.append((reader.offset, reader.line))
+        chunks.append(chunk)
+    assert_same(joined(chunks), parse_plainly(text[3:])[0])
+    assert places == [(13, 2), (len(text), 3)]
+    assert [c.indices.tolist() for c in SvmlightReader(file(text), start=(13, 2))] == [[0]]
+    assert read_svmlight(file(mark)).n_rows == 0
+    with pytest.raises(InputError, match=r"x.svm:1:5: value 'x'"):  # columns as an editor shows them
+        read_svmlight(file(mark + b"1 1:x\n"))
+    for bad in (mark + mark + b"1 1:1\n", b"1 1:1\n" + mark + b"1 1:1\n", b" " + mark + b"1 1:1\n"):
+        with pytest.raises(InputError, match="byte 0xef is not allowed"):
+            read_svmlight(file(bad))
+    with pytest.raises(InputError, match="byte 0xef is not allowed"):
+        read_svmlight(file(mark + mark + b"1 99999999999:1\n"))  # read twice, as its id needs wider integers
+
+
 def test_base(file):
     one, zero = b"1 1:1 5:1\n", b"1 0:1 5:1\n"
     a, b = file(one, "a"), file(zero, "b")

@@ -88,6 +88,27 @@ def test_what_the_first_chunk_decides(file):
     assert [c.indices.tolist() for c in SvmlightReader(path, chunk_bytes=6, start=(6, 2))] == [[5]]
 
 
+@pytest.mark.parametrize("chunk_bytes", [1, 7, 12, 1000])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_a_missing_label_is_found_wherever_chunks_end(file, chunk_bytes, on_error):
+    for text, line in ((b"# x\n 1:1\n 2:1\n1 3:1\n2 3:1\n", 2), (b"1 3:1\n2 3:1\n 1:1\n 2:1\n", 3)):
+        with pytest.raises(InputError, match=rf"x.svm:{line}:2: the line has no label, but others have one"):
+            list(SvmlightReader(file(text), chunk_bytes=chunk_bytes, on_error=on_error))
+        chunks = list(SvmlightReader(file(text), chunk_bytes=chunk_bytes, labels="multi"))
+        assert_same(joined(chunks), parse_plainly(text, labels="multi")[0])
+    text = b" 1:1\n 2:1\n1,2 3:1\n2 3:1\n"
+    assert_same(joined(list(SvmlightReader(file(text), chunk_bytes=chunk_bytes))), parse_plainly(text)[0])
+
+
+def test_rows_without_labels_are_remembered_where_reading_goes_on(file):
+    reader = SvmlightReader(file(b" 1:1\n", "a.svm"))
+    assert len(list(reader)) == 1
+    assert reader.unlabelled.endswith("a.svm:1:2")
+    assert len(list(SvmlightReader(file(b"1,2 1:1\n1 1:1\n"), unlabelled=reader.unlabelled))) == 1
+    with pytest.raises(InputError, match=r"a.svm:1:2: the line has no label, but others have one"):
+        list(SvmlightReader(file(b"1 1:1\n"), unlabelled=reader.unlabelled))
+
+
 def test_starts_beyond_the_end(file):
     for content, name in ((b"1 1:1\n", "x"), (gzip.compress(b"1 1:1\n"), "x.gz")):
         assert list(SvmlightReader(file(content, name), start=(6, 2))) == []

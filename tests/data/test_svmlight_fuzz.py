@@ -11,10 +11,13 @@ from sketchnet.kernels.cpu import threads
 from tests.data.plain_svmlight import Malformed, assert_same, joined, parse_plainly
 from tests.data.svmlight_texts import ERRORS, EXAMPLE
 
+MARK = b"\xef\xbb\xbf"
 SEEDS = [
     EXAMPLE,
     b"1 1:0.5 3:-2.25 9:1e-3\n-1 2:.5 4:5. # c\n" * 3,
     b"1,2 qid:3 1:1\nqid:-4 5:0.1\n7 qid:5\n",
+    b"1 1:1\n 2:1\n\t3:1\n",
+    MARK + b"1 1:1\n",
     b"0 0:1 9223372036854775807:2\r\n2.5e-3 00012:0.1234567890123456789 3:1e-310\r\n",
     b"+1 8764:0.230642 17129:0.0520213 26510:0.404552 52889:0.198513\n" * 2,
     *(content for content, _ in ERRORS),
@@ -52,7 +55,9 @@ def mutated(rng: random.Random) -> bytes:
             text[at:at] = bytes([rng.choice(b"0123456789")]) * rng.choice((5, 8, 16, 19, 20, 400))
         else:
             text[at:at] = b" " + rng.choice(TOKENS) + rng.choice((b" ", b":1 ", b"\n"))
-    return bytes(text)
+    if text.startswith((b"\x1f\x8b", b"BZh")):
+        del text[0]  # it would be taken for a packed file
+    return rng.choice((b"", b"", b"", MARK)) + bytes(text)
 
 
 def check(text: bytes, path, rng: random.Random) -> bool:
@@ -61,8 +66,7 @@ def check(text: bytes, path, rng: random.Random) -> bool:
     dtype = rng.choice((np.float32, np.float64))
     options = {"base": rng.choice(("auto", 0, 1)), "labels": rng.choice(("auto", "auto", "single", "multi"))}
     if rng.random() < 0.5:
-        expected, _ = parse_plainly(text, dtype, skip=True, **options)
-        assert_same(read_svmlight(path, dtype=dtype, on_error="skip", **options), expected)
+        refused(text, path, dtype, skip=True, **options)
     elif "auto" not in options.values():
         expected, skipped = parse_plainly(text, dtype, skip=True, **options)
         reader = SvmlightReader(path, dtype=dtype, on_error="skip", chunk_bytes=rng.choice((1, 20, 1000)), **options)
@@ -71,13 +75,19 @@ def check(text: bytes, path, rng: random.Random) -> bool:
         assert (reader.offset, reader.n_rows) == (len(text), expected.n_rows)
         if chunks:
             assert_same(joined(chunks), expected)
+    return refused(text, path, dtype, skip=False, **options)
+
+
+def refused(text: bytes, path, dtype, *, skip: bool, **options) -> bool:
+    """Whether both find a mistake, on the same line; if not, both give the same rows."""
+    on_error = "skip" if skip else "raise"
     try:
-        expected, _ = parse_plainly(text, dtype, **options)
+        expected, _ = parse_plainly(text, dtype, skip=skip, **options)
     except Malformed as error:
         with pytest.raises(InputError, match=f"^{path}:{error.args[0]}:[1-9][0-9]*: "):
-            read_svmlight(path, dtype=dtype, **options)
+            read_svmlight(path, dtype=dtype, on_error=on_error, **options)
         return True
-    assert_same(read_svmlight(path, dtype=dtype, **options), expected)
+    assert_same(read_svmlight(path, dtype=dtype, on_error=on_error, **options), expected)
     return False
 
 
