@@ -52,7 +52,9 @@ def test_a_reader_that_has_had_enough(here):
 def test_ctrl_c_is_an_answer_of_one_line(here):
     command = [sys.executable, "-m", "sketchnet", "predict", "rows", "-"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=here, **pipes) as process:
+    # What runs the tests in the background may ignore the signal, and children inherit that.
+    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with subprocess.Popen(command, cwd=here, **pipes, **heard) as process:
         process.stdin.write("1 1:1\n")
         process.stdin.flush()
         assert process.stdout.readline() in ("1\n", "-1\n")  # it waits for more
