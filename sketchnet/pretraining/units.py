@@ -21,6 +21,7 @@ import torch
 from torch.nn.functional import softplus
 
 from sketchnet.errors import InputError
+from sketchnet.kernels import backend
 
 
 class Binary:
@@ -32,7 +33,12 @@ class Binary:
 
     @staticmethod
     def sample(x, expected, generator, length=None):
-        return uniform_like(x, generator).lt_(expected)
+        if x.device.type != "cpu":
+            return uniform_like(x, generator).lt_(expected)
+        # torch would take as long as for multiplying a matrix by a batch
+        multiplier, offset = (np.uint64(seed) for seed in _seeds(generator))
+        key = multiplier | np.uint64(1), offset
+        return torch.from_numpy(backend().draw_states(key, expected.numpy().ravel())).view(x.shape)
 
     @staticmethod
     def free_energy(v, bias):
@@ -171,9 +177,12 @@ def uniform_like(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """
     if x.device.type != "cpu":
         return torch.rand(x.shape, dtype=x.dtype, device=x.device, generator=generator)
-    seed = torch.empty(2, dtype=torch.int64).random_(generator=generator).tolist()
-    raw = np.random.SFC64(seed).random_raw(-(-x.numel() // 2)).view(np.int32)[: x.numel()]
+    raw = np.random.SFC64(_seeds(generator)).random_raw(-(-x.numel() // 2)).view(np.int32)[: x.numel()]
     return torch.from_numpy(raw).view(x.shape).to(x.dtype).mul_(2.0**-32).add_(0.5)
+
+
+def _seeds(generator: torch.Generator) -> list[int]:
+    return torch.empty(2, dtype=torch.int64).random_(generator=generator).tolist()
 
 
 def normal_like(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -10,6 +10,7 @@ from sketchnet import random
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.kernels.registry import _BACKENDS
+from tests.statistics import assert_mean, sample_size
 
 CPU, REFERENCE = backend("cpu"), backend("reference")
 
@@ -126,6 +127,35 @@ def test_draws(width):
         CPU.draw_signs(9, 2, rows, 8, s, ours)
         REFERENCE.draw_signs(9, 2, rows, 8, s, theirs)
         assert np.array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 100_001, 600_001])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_states(n, dtype, monkeypatch):
+    key = random.hash_key(4, random.STREAM_RBM)
+    expected = np.random.default_rng(n).random(n, dtype)
+    states = backend().draw_states(key, expected)
+    assert states.dtype == dtype
+    np.testing.assert_array_equal(states, backend("reference").draw_states(key, expected))
+    monkeypatch.setenv("SKETCHNET_THREADS", "1")
+    np.testing.assert_array_equal(states, backend().draw_states(key, expected))
+
+
+@pytest.mark.parametrize("p", [0.01, 0.5, 0.9])
+def test_law_of_states(p):
+    """1 with probability p, whatever the neighbour, the peer of the same hash and another key's state are."""
+    half = sample_size(p * (1 - p), 0.005)
+    states, others = (
+        backend().draw_states(random.hash_key(seed, random.STREAM_RBM), np.full(2 * half, p)) for seed in (0, 1)
+    )
+    assert_mean(states, p, p * (1 - p))
+    for products in (states[1:] * states[:-1], states[:half] * states[half:], states * others):
+        assert_mean(products, p**2, p**2 * (1 - p**2))
+
+
+def test_certain_states():
+    for certain in (np.float32(0), np.float32(1), np.float64(0), np.float64(1)):
+        assert (backend().draw_states(random.hash_key(5, random.STREAM_RBM), np.full(10**6, certain)) == certain).all()
 
 
 def test_gather_rows():

@@ -2,7 +2,7 @@
 
 from sketchnet.kernels.cpu.class_sums import add_by_class, chi_square, f_ratio
 from sketchnet.kernels.cpu.columns import column_sums
-from sketchnet.kernels.cpu.draw import draw_buckets, draw_normals, draw_signs, draw_skips
+from sketchnet.kernels.cpu.draw import draw_buckets, draw_normals, draw_signs, draw_skips, draw_states
 from sketchnet.kernels.cpu.hadamard import fwht, hadamard_dense, hadamard_sparse
 from sketchnet.kernels.cpu.learning import (
     adam_step,
@@ -55,6 +55,7 @@ __all__ = [
     "draw_normals",
     "draw_signs",
     "draw_skips",
+    "draw_states",
     "drop_entries",
     "dropout_mask",
     "dual_descent",

@@ -14,7 +14,7 @@ bucket_of = inlined(random.bucket_of)
 sign_bit_of = inlined(random.sign_bit_of)
 
 _f32, _i32, _u32, _u64 = np.float32, np.int32, np.uint32, np.uint64
-_MASK32, _32, _1, _2 = _u64(0xFFFFFFFF), _u64(32), _u64(1), _u64(2)
+_MASK24, _MASK32, _40, _32, _1, _2 = _u64(0xFFFFFF), _u64(0xFFFFFFFF), _u64(40), _u64(32), _u64(1), _u64(2)
 _QUADRANT = _f32(np.pi / 2 / 2**30)
 
 
@@ -153,6 +153,18 @@ def _buckets(multiplier, offset, rows, k, codes, start, stop):
         codes[r] = ~bucket if sign_bit_of(h) == _1 else bucket
 
 
+@kernel
+def _states(multiplier, offset, place, first, second, out_first, out_second):
+    number = first.dtype.type
+    for i in range(len(second)):
+        h = hash64(place + _u64(i), multiplier, offset)
+        out_first[i] = number(_i32(h >> _40)) * number(2.0**-24) < first[i]
+        out_second[i] = number(_i32(h & _MASK24)) * number(2.0**-24) < second[i]
+    for i in range(len(second), len(first)):
+        h = hash64(place + _u64(i), multiplier, offset)
+        out_first[i] = number(_i32(h >> _40)) * number(2.0**-24) < first[i]
+
+
 def draw_normals(seed: int, stream: int, rows: np.ndarray, first: int, out: np.ndarray) -> None:
     """out[r, j] = standard normal of entry (rows[r], first + j); `first` and the width are multiples of four."""
     k0, k1 = random.split_seed(seed)
@@ -189,6 +201,16 @@ def draw_buckets(key, rows: np.ndarray, k: int) -> np.ndarray:
     codes = np.empty(len(rows), _code_dtype(k))
     over_range(lambda a, b: _buckets(*key, rows, _u64(k), codes, a, b), len(rows), len(rows))
     return codes
+
+
+def draw_states(key, expected: np.ndarray) -> np.ndarray:
+    """1 with probability expected[i], else 0. One hash serves an entry of the first half and its peer in the second:
+    like this the loop vectorises.
+    """
+    half, out = (len(expected) + 1) // 2, np.empty_like(expected)
+    halves = expected[:half], expected[half:], out[:half], out[half:]
+    over_range(lambda a, b: _states(*key, _u64(a), *(side[a:b] for side in halves)), half, half)
+    return out
 
 
 def _code_dtype(width: int):

@@ -34,6 +34,7 @@ __all__ = [
     "draw_normals",
     "draw_signs",
     "draw_skips",
+    "draw_states",
     "drop_entries",
     "dropout_mask",
     "dual_descent",
@@ -104,6 +105,14 @@ def draw_buckets(key, rows, k):
     h = random.hash64(np.asarray(rows).astype(np.uint64), *key)
     bucket = random.bucket_of(h, np.uint64(k)).astype(np.int64)
     return np.where(random.sign_bit_of(h) == 1, ~bucket, bucket)
+
+
+def draw_states(key, expected):
+    """1 with probability expected[i], else 0: by the 24 highest bits of a hash in the first half, else the lowest."""
+    half = (len(expected) + 1) // 2
+    h = random.hash64(np.arange(half, dtype=np.uint64), *key)
+    bits = np.concatenate([h >> np.uint64(40), h[: len(expected) - half] & np.uint64(0xFFFFFF)])
+    return (bits / 2.0**24 < expected).astype(expected.dtype)
 
 
 def multiply_panel(indptr, indices, values, panel, scale, out, columns):
