@@ -21,7 +21,7 @@ from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn import NetworkConfig, SketchNetwork
 from sketchnet.nn.dropout import Dropout
 from sketchnet.nn.table import TableLayer, copy_table, new_table
-from sketchnet.training.card_layers import Product, ReluDropout, Sketch, Table, anchor
+from sketchnet.training.card_layers import BatchNormalised, Product, ReluDropout, Sketch, Table, anchor
 from sketchnet.training.card_optimisers import RATES, CardAdam, CardMomentum
 from sketchnet.training.card_rows import make_rows, upload
 from sketchnet.training.config import TrainingConfig
@@ -161,7 +161,7 @@ class CapturedSteps:
         self._optimiser.zero_grad()
         gate = None if self._gates is None else self._gates.index_select(0, at).view(-1)
         outputs = self._outputs(places[mine], self._rows.csr, keys, gate)
-        losses = self._task.losses(outputs.float(), self._targets.index_select(0, rows[mine]))
+        losses = self._task.losses(outputs.float(), self._targets[rows[mine]])
         if self._weights is not None:
             losses = losses * self._weights.index_select(0, rows[mine])
         loss = losses.sum() / size
@@ -193,7 +193,10 @@ class CapturedSteps:
     def _normalised(self, x: torch.Tensor) -> torch.Tensor:
         network = self._network
         if network.config.normalise == "batch":
-            return network.norm(x)
+            norm = network.norm
+            if norm.training and norm.share is None and len(x) > 1:
+                return BatchNormalised.apply(x, norm.weight, norm.bias, norm)
+            return norm(x)
         return x if network.config.normalise == "none" else (x - network.shift) * network.scale
 
     def _hidden(self, x: torch.Tensor, keys: torch.Tensor | None) -> torch.Tensor:

@@ -19,6 +19,7 @@ from sketchnet.training.config import TrainingConfig
 from sketchnet.training.optimisers import LazyAdam, MomentumSGD
 
 RATES = 9
+_SHORT = 1 << 16  # numbers: starting a kernel takes longer than working through them
 
 
 class _Dense:
@@ -64,19 +65,24 @@ class CardAdam(_Dense):
         for number, table in enumerate(tables.values(), start=1):
             table.offset = 3 * number
         self._gated = network.projection.bias if network.config.learn else None
+        self._side = torch.cuda.Stream(network.device)  # for short ones, beside the others
 
     @torch.no_grad()
     def step(self, rates: torch.Tensor, gate: torch.Tensor | None = None) -> None:
         """Where `gate` is 0, the bias of the projection and its moments stay. (Corrections of its moments count such
         steps too; torch's AdamW, on the processor, does not count them.)
         """
+        here = torch.cuda.current_stream()
+        self._side.wait_stream(here)
         for (p, copy, gradient), moments in zip(self._gradients(), self._moments):
-            gated = [p, *moments] if gate is not None and p is self._gated else []
-            before = [tensor.clone() for tensor in gated]
-            how = moments, rates, LazyAdam.betas, LazyAdam.epsilon, p.ndim > 1
-            backend("gpu").adam_all(p, copy, gradient.contiguous(), *how)
-            for tensor, old in zip(gated, before):
-                tensor.copy_(torch.where(gate > 0, tensor, old))
+            with torch.cuda.stream(self._side if p.numel() < _SHORT else here):
+                gated = [p, *moments] if gate is not None and p is self._gated else []
+                before = [tensor.clone() for tensor in gated]
+                how = moments, rates, LazyAdam.betas, LazyAdam.epsilon, p.ndim > 1
+                backend("gpu").adam_all(p, copy, gradient.contiguous(), *how)
+                for tensor, old in zip(gated, before):
+                    tensor.copy_(torch.where(gate > 0, tensor, old))
+        here.wait_stream(self._side)
 
     def rates(self, epoch: int, step: int, total: int) -> list[float]:
         config, factor = self._config, LazyAdam.factor(step / total)

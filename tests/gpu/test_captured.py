@@ -9,6 +9,7 @@ from sketchnet.data import Synthetic
 from sketchnet.errors import Interrupted
 from sketchnet.kernels import backend
 from sketchnet.kernels.registry import gpu_missing
+from sketchnet.nn.norm import BatchNorm
 from sketchnet.training import captured, card_layers, card_rows
 from sketchnet.training.examples import Examples
 from sketchnet.training.loop import train
@@ -112,6 +113,26 @@ def test_relu_dropout(rate):
     out.sum().backward()
     assert torch.equal(x.grad != 0, out > 0)
     assert not torch.equal(card_layers.ReluDropout.apply(x, keys, 2, rate) > 0, out > 0)  # another layer, another mask
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (3, 37), (100, 1000), (1024, 1000), (3000, 130)])
+def test_batch_norm(n, k):
+    """Against torch's in float64, of columns whose means are far from zero."""
+    x = torch.randn(n, k, device="cuda") * 2 + 30
+    gradient = torch.randn(n, k, device="cuda").bfloat16()
+    found = []
+    for kind, join in ((torch.float32, card_layers.BatchNormalised.apply), (torch.float64, None)):
+        norm = BatchNorm(k).cuda().to(kind)
+        with torch.no_grad():
+            norm.weight.copy_(torch.linspace(0.5, 1.5, k))
+            norm.bias.copy_(torch.linspace(-1, 1, k))
+        leaf = x.to(kind, copy=True).requires_grad_()
+        out = norm(leaf) if join is None else join(leaf, norm.weight, norm.bias, norm)
+        out.backward(gradient.to(out.dtype))
+        found.append([leaf.grad, norm.weight.grad, norm.bias.grad, norm.running_mean, norm.running_var, out.detach()])
+    for ours, theirs in zip(*found):
+        close = 1e-2 if ours.dtype == torch.bfloat16 else 1e-4
+        assert float((ours.double() - theirs).norm()) <= close * float(theirs.norm()) + 1e-4
 
 
 def rows(n=4000, d=20_000):

@@ -16,12 +16,14 @@ from sketchnet.kernels.gpu.learning import (
     wide_backward,
     wide_forward,
 )
-from sketchnet.kernels.gpu.moments import moments, normalise
+from sketchnet.kernels.gpu.moments import batch_norm, batch_norm_backward, moments, normalise
 from sketchnet.kernels.gpu.multiply import count_sketch, multiply_normals, multiply_signs, multiply_skips
 
 __all__ = [
     "adam_all",
     "adam_rows",
+    "batch_norm",
+    "batch_norm_backward",
     "count_sketch",
     "fwht",
     "hadamard_sparse",

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 from sketchnet.kernels.gpu.draw import bucket_of, hash64
-from sketchnet.kernels.gpu.launch import tile_of
+from sketchnet.kernels.gpu.launch import shape_of, tile_of
 
 _ENTRIES = 16  # of a row, taken at a time
 
@@ -49,13 +49,13 @@ def _output(ids, there, outputs, multiplier, offset, k, LOOK_UP: tl.constexpr):
     return found
 
 
-@triton.jit(do_not_specialize=["multiplier", "offset", "k", "keep_below"])
+@triton.jit(do_not_specialize=["multiplier", "offset", "width", "keep_below"])
 def _sketch(
     batch, indptr, indices, values, keys, keep_below: tl.int64, grow, multiplier: tl.uint64, offset: tl.uint64,
-    outputs, weight, bias, out, k,
-    DROP: tl.constexpr, LOOK_UP: tl.constexpr, ENTRIES: tl.constexpr, TILE: tl.constexpr,
+    outputs, weight, bias, out, width,
+    DROP: tl.constexpr, LOOK_UP: tl.constexpr, ALIGN: tl.constexpr, ENTRIES: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    b = tl.program_id(0).to(tl.int64)
+    b, k = tl.program_id(0).to(tl.int64), width * ALIGN
     row = tl.load(batch + b)
     multiplier, offset = multiplier.to(tl.uint64), offset.to(tl.uint64)
     column = tl.program_id(1) * TILE + tl.arange(0, TILE)
@@ -159,7 +159,10 @@ def _mix32(i, key):
     return x ^ (x >> 16)
 
 
-@triton.jit(do_not_specialize=["keep_below", "n", "layer"])
+# In the kernels below `n` is specialised: where it is a multiple of 16 the compiler may join loads and stores.
+
+
+@triton.jit(do_not_specialize=["keep_below", "layer"])
 def _relu_dropout(x, keys, layer, keep_below: tl.int64, grow, out, n, TILE: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
     value = tl.load(x + i, mask=i < n, other=0.0).to(tl.float32)
@@ -169,12 +172,12 @@ def _relu_dropout(x, keys, layer, keep_below: tl.int64, grow, out, n, TILE: tl.c
     tl.store(out + i, tl.where((value > 0) & kept, value * grow, 0.0).to(out.dtype.element_ty), mask=i < n)
 
 
-@triton.jit(do_not_specialize=["n"])
+@triton.jit
 def _relu_dropout_backward(out, gradient, grow, result, n, TILE: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
     passed = tl.load(out + i, mask=i < n, other=0.0) > 0
-    g = tl.load(gradient + i, mask=passed & (i < n), other=0.0).to(tl.float32)
-    tl.store(result + i, (g * grow).to(result.dtype.element_ty), mask=i < n)
+    g = tl.load(gradient + i, mask=i < n, other=0.0).to(tl.float32)
+    tl.store(result + i, tl.where(passed, g * grow, 0.0).to(result.dtype.element_ty), mask=i < n)
 
 
 def relu_dropout(x: torch.Tensor, keys: torch.Tensor, layer: int, rate: float) -> torch.Tensor:
@@ -193,7 +196,7 @@ def relu_dropout_backward(out: torch.Tensor, gradient: torch.Tensor, rate: float
     return result
 
 
-@triton.jit(do_not_specialize=["n"])
+@triton.jit
 def _adam_all(
     weight, shadow, gradient, first_moment, second_moment, rates, beta1, beta2, epsilon, n,
     DECAY: tl.constexpr, SHADOW: tl.constexpr, TILE: tl.constexpr,
@@ -236,13 +239,11 @@ def sketch_forward(batch, csr, keys, rate: float, where, weight, bias, out) -> N
     """out[b] = bias + sums of value * weight of the columns of row batch[b], each at the output that `where` tells:
     the key of Count Sketch's hash, or a table.
     """
-    k = out.shape[1]
-    tile = tile_of(k, 1024)
-    grid = len(batch), triton.cdiv(k, tile)
+    tile, (width, _, align) = tile_of(out.shape[1], 1024), shape_of(out)
+    grid = len(batch), triton.cdiv(out.shape[1], tile)
     *by, look_up = _where(where, weight)
-    _sketch[grid](
-        batch, *csr, *_how(keys, rate), *by, weight, bias, out, k, rate > 0, look_up, _ENTRIES, tile, num_warps=8
-    )
+    how = rate > 0, look_up, align, _ENTRIES, tile
+    _sketch[grid](batch, *csr, *_how(keys, rate), *by, weight, bias, out, width, *how, num_warps=8)
 
 
 def sketch_backward(batch, csr, keys, rate: float, where, gradient, out) -> None:
