@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 
 from sketchnet.memory import anonymous_memory
 
+_PAUSE = 0.1  # seconds
+
 
 def best_time(work: Callable[[], object], repeats: int = 3) -> float:
     """Seconds of the fastest of `repeats` runs, after one that compiles and touches memory."""
@@ -22,6 +24,21 @@ def best_time(work: Callable[[], object], repeats: int = 3) -> float:
         work()
         times.append(time.perf_counter() - start)
     return min(times)
+
+
+def in_turn(rounds: int, *works: Callable[[], object], clock=time.perf_counter) -> list[list[float]]:
+    """Seconds of each run of each work after a warm-up, one work after the other: what else the machine does hits all
+    alike. Each begins on idle cores: threads of BLAS and OpenMP spin for some time after their work.
+    """
+    times = [[] for _ in works]
+    for turn in range(rounds + 1):
+        for work, taken in zip(works, times):
+            time.sleep(_PAUSE)
+            start = clock()
+            work()
+            if turn:
+                taken.append(clock() - start)
+    return times
 
 
 def race(ours: Callable[[], object], peer: Callable[[], object], repeats: int = 3) -> tuple[float, float]:

@@ -3,17 +3,15 @@
     python benchmarks/rbm.py [--quick] [--json]
 
 An epoch of CD-1 over 10,000 rows of 784 binary units (MNIST, grey levels above one half, where the data set is at hand,
-else random bits) with 1000 hidden units in batches of 100, float32: the fastest of three after a warm-up. The products
+else random bits) with 1000 hidden units in batches of 100, float32: the fastest of seven after a warm-up. The products
 are the five that a step cannot do without: three between rows and weights, two for the gradient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
-from harness import best_time, main, row
+from harness import in_turn, main, row
 from sklearn.neural_network import BernoulliRBM
 
 from sketchnet.data import load_dataset
@@ -21,25 +19,20 @@ from sketchnet.errors import SketchnetError
 from sketchnet.pretraining import RBM, RBMConfig, RBMTrainingConfig, make_rows, train_rbm
 
 BATCH, HIDDEN = 100, 1000
+_ROUNDS = 7
 
 
 def cases(quick: bool):
     torch.set_num_threads(min(torch.get_num_threads(), 2))
     X, name = images(3_000 if quick else 10_000)
     case = f"epoch of {len(X):,} rows, 784-1000, {name}"
-    ours, peer, limit = in_turn(our_epoch(X, "cpu"), scikit_epoch(X), products(X, "cpu"))
+    ours, peer, limit = map(min, in_turn(_ROUNDS, our_epoch(X, "cpu"), scikit_epoch(X), products(X, "cpu")))
     yield row(case, ours, peer, "scikit-learn BernoulliRBM", "s", 1.5)
     yield row("  the same", ours, limit, "limit: the matrix products alone", "s")
     if torch.cuda.is_available():
-        seconds, limit = in_turn(our_epoch(X, "cuda"), products(X, "cuda"))
+        seconds, limit = map(min, in_turn(_ROUNDS, our_epoch(X, "cuda"), products(X, "cuda")))
         yield row("  on a CUDA device", seconds, ours, "the processor", "s")
         yield row("  the same", seconds, limit, "limit: the matrix products alone", "s")
-
-
-def in_turn(*works: Callable[[], object]) -> list[float]:
-    """Seconds of the fastest of three runs of each, one after the other: what else the machine does hits all alike."""
-    times = [[best_time(work, 1) for work in works] for _ in range(3)]
-    return [min(column) for column in zip(*times)]
 
 
 def images(n: int) -> tuple[np.ndarray, str]:

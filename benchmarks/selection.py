@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
-from harness import main, peak_memory, row
+from harness import in_turn, main, peak_memory, row
 from numba import njit
 from scipy import sparse
 from sklearn import feature_selection
@@ -30,8 +30,6 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sketchnet.estimators import SparseSVD
 from sketchnet.kernels.cpu.threads import n_threads
 from sketchnet.selection import chi2, chi2_scores, f_classif, f_scores, information_gain
-
-_PAUSE = 0.1  # seconds
 
 
 def random_rows(n: int, d: int, non_zeros: int, dtype, seed: int = 0) -> tuple[sparse.csr_array, np.ndarray]:
@@ -46,19 +44,8 @@ def random_rows(n: int, d: int, non_zeros: int, dtype, seed: int = 0) -> tuple[s
     return X, rng.integers(0, 2, n)
 
 
-def in_turn(rounds: int, *works: Callable[[], object], clock=time.perf_counter) -> list[float]:
-    """Median seconds of each, one run after the other: what else the machine does hits all alike. Each begins on idle
-    cores: threads of BLAS, which scikit-learn's chi2 wakes, spin for some time after their work.
-    """
-    times = [[] for _ in works]
-    for turn in range(rounds + 1):
-        for work, taken in zip(works, times):
-            time.sleep(_PAUSE)
-            start = clock()
-            work()
-            if turn:
-                taken.append(clock() - start)
-    return [float(np.median(taken)) for taken in times]
+def medians(rounds: int, *works: Callable[[], object], clock=time.perf_counter) -> list[float]:
+    return [float(np.median(times)) for times in in_turn(rounds, *works, clock=clock)]
 
 
 @njit(nogil=True)
@@ -139,15 +126,15 @@ def scores(X, y, name: str, rounds: int):
         ("f_classif", f_scores, scores_inside_f_classif, f_classif, feature_selection.f_classif),
     ):
         works = partial(ours, X, y), partial(peer, X, y), *yardsticks(X)
-        seconds, theirs, adding, reading = in_turn(rounds, *works)
+        seconds, theirs, adding, reading = medians(rounds, *works)
         yield row(f"{what} scores, {name}", seconds, theirs, f"the scores inside sklearn's {what}", "s", 5)
-        used, theirs = in_turn(rounds, *works[:2], clock=time.process_time)
+        used, theirs = medians(rounds, *works[:2], clock=time.process_time)
         yield row("  processor time of all threads", used, theirs, "the same, in one thread", "s")
         yield row("  the same", seconds, adding, "yardstick: one bare addition for each entry", "s")
         yield row("  the same", seconds, reading, "limit: reading the entries", "s")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # columns without entries, divisions by zero
-            seconds, theirs = in_turn(2, partial(whole, X, y), partial(their_whole, X, y))
+            seconds, theirs = medians(2, partial(whole, X, y), partial(their_whole, X, y))
         yield row("  with p-values", seconds, theirs, f"sklearn {what}", "s")
 
 
@@ -156,9 +143,9 @@ def gain(X, y, name: str):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that values which are numbers look continuous
         peer = partial(feature_selection.mutual_info_classif, few, y, discrete_features=True)
-        seconds, theirs = in_turn(1, partial(information_gain, few, y), peer)
+        seconds, theirs = medians(1, partial(information_gain, few, y), peer)
     yield row("information gain, 1,000 of those columns", seconds, theirs, "sklearn mutual_info_classif", "s", 5)
-    seconds, limit = in_turn(2, partial(information_gain, X, y), X.tocsc)
+    seconds, limit = medians(2, partial(information_gain, X, y), X.tocsc)
     yield row(f"information gain, {name}", seconds, limit, "scipy: regrouping by columns alone", "s")
 
 
@@ -166,7 +153,7 @@ def svd(quick: bool):
     n, d, k = (5_000, 100_000, 50) if quick else (20_000, 200_000, 100)
     X, _ = random_rows(n, d, 100, np.float32)
     ours, peer = SparseSVD(k), TruncatedSVD(k, random_state=0)
-    seconds, theirs = in_turn(2, partial(ours.fit, X), partial(peer.fit, X))
+    seconds, theirs = medians(2, partial(ours.fit, X), partial(peer.fit, X))
     yield row(f"SVD, {k} components of {n:,} x {d:,}, 100 nnz a row", seconds, theirs, "sklearn TruncatedSVD fit", "s")
     mass = [float(np.square(model.singular_values_.astype(np.float64)).sum()) for model in (ours, peer)]
     yield row("  mass in the components (more is better)", mass[0], mass[1], "sklearn TruncatedSVD", "")
