@@ -18,7 +18,7 @@ SCHEMES: dict[str, tuple[str, dict]] = {
     "Count Sketch, gamma 0.3": ("count_sketch", {"gamma": 0.3}),
     "ROM": ("rom", {}),
     "Count Sketch, gamma 0.03": ("count_sketch", {"gamma": 0.03}),
-    "Count Sketch, gamma 2": ("count_sketch", {"gamma": 2.0}),
+    "Count Sketch, gamma 2": ("count_sketch", {"gamma": 2}),
 }
 LEVEL = 0.05
 _X = "CIFAR-10"
