@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from math import isfinite
 from numbers import Real
 
@@ -43,3 +44,9 @@ def check_choice(name: str, value, allowed: Collection[str]) -> str:
     if not isinstance(value, str) or value not in allowed:
         raise InputError(f"{name}={value!r} is not possible; allowed are {', '.join(allowed)}")
     return value
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """The end of a message about a name that is none of those known: the nearest ones, or all."""
+    near = get_close_matches(name, sorted(known))
+    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"

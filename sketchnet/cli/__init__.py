@@ -23,7 +23,7 @@ from sketchnet.cli.reproduce import reproduce
 from sketchnet.cli.similar import similar
 from sketchnet.cli.synth import synth
 from sketchnet.cli.train import train
-from sketchnet.errors import InputError, SketchnetError
+from sketchnet.errors import InputError, Interrupted, SketchnetError
 
 app = typer.Typer(
     name="sketchnet",
@@ -70,8 +70,10 @@ def main() -> None:
         app()
     except SystemExit as end:
         if end.code == _INTERRUPTED:
-            _fail("stopped as asked" + "; run the same command again to go on" * (_verb() in _RESUMABLE), 1)
+            _fail("stopped as asked" + _go_on() * (_verb() in _RESUMABLE), 1)
         raise
+    except Interrupted:
+        _fail("stopped as asked" + _go_on(), 1)
     except InputError as error:
         _fail(error, 2)
     except SketchnetError as error:
@@ -80,6 +82,11 @@ def main() -> None:
         _fail(f"{error.filename or ''}: {error.strerror or error}", 1)
     except MemoryError as error:
         _fail(f"out of memory: {error}; name a smaller --memory", 1)
+
+
+def _go_on() -> str:
+    anew = _verb() == "train" and "--overwrite" in sys.argv  # which would forget what has been done
+    return f"; run the same command again{', without --overwrite,' * anew} to go on"
 
 
 def _verb() -> str:

@@ -23,6 +23,7 @@ _FORMATS = {
     ".npz": "npz",
 }
 _HASHING = ("analyzer", "ngrams", "norm", "binary", "lowercase")
+_OPTIONS = {"ngram_range": "ngrams", "counts": "binary", "n_columns": "columns"}  # that say what a hash does
 _ENTRY_BYTES = 80  # of a shard while it is put together, per non-zero, in the whole process
 _NGRAM_BYTES = 1024  # of a chunk of strings while it is hashed, per byte of text
 
@@ -40,6 +41,13 @@ class InputOptions:
         bool | None, typer.Option("--skip-bad-lines", help="svmlight: leave malformed lines out, and count them.")
     ] = None
     label: Annotated[str | None, typer.Option(help="Table: name of the label column.")] = None
+    categorical: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Table: a column of codes, though they look like numbers.")
+    ] = None
+    ignore: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Table: a column to leave out.")] = None
+    missing: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="Table: one more text that means no value, such as ?.")
+    ] = None
     text_column: Annotated[int | None, typer.Option(min=1, help="Text: which tab-separated field, from 1.")] = None
     label_column: Annotated[int | None, typer.Option(min=1, help="Text: the label is this field.")] = None
     where: Annotated[str | None, typer.Option(metavar="FIELD=TEXT", help="Text: only lines with that field.")] = None
@@ -57,7 +65,7 @@ class InputOptions:
         kind = "text" if self.text else _kind(inputs, self.format, known)
         given = {
             "svmlight": ("base", "labels", "skip_bad_lines"),
-            "table": ("label",),
+            "table": ("label", "categorical", "ignore", "missing"),
             "text": ("text_column", "label_column", "where", "header", *_HASHING),
         }
         for other, names in given.items():
@@ -81,7 +89,7 @@ class InputOptions:
         elif kind == "text":
             source, width = _text(inputs, self, seed, max(1 << 14, budget // 2 // _NGRAM_BYTES), known), None
         elif kind == "table":
-            source, width = _table(inputs, self.label, self.columns, seed, known), None
+            source, width = _table(inputs, self, seed, known), None
         else:
             source = NpzSource(inputs, scratch=scratch)
         return source, {"n_columns": width, "shard_entries": shard_entries}
@@ -116,10 +124,11 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
         if given not in formats:
             raise InputError(f"--format {given} is not possible; it is auto, {', '.join(formats)}")
         return given
-    kinds = set()
+    kinds, unknown = set(), []
     for path in inputs:
         suffixes = [suffix for suffix in path.suffixes if suffix not in SUFFIXES]
         kinds.add(_FORMATS.get(suffixes[-1] if suffixes else ""))
+        unknown += [path] if None in kinds else []
     if "hasher" in known:
         return "text"  # whatever the file is called: its like was
     if len(kinds) > 1 and None not in kinds:
@@ -130,7 +139,7 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
         for path in inputs:
             if not path.exists():
                 raise InputError(f"there is no file {path}")
-        raise InputError(f"the names do not tell the format of {inputs[0]}; give --format {', '.join(formats)}")
+        raise InputError(f"the names do not tell the format of {unknown[0]}; give --format {', '.join(formats)}")
     return kinds.pop()
 
 
@@ -150,15 +159,16 @@ def _text(inputs, options: InputOptions, seed: int, chunk_bytes: int, known: dic
     from sketchnet.data.ngrams import NgramHasher
     from sketchnet.data.sources import TextSource
 
-    law = known.get("hasher") or {
-        "analyzer": options.analyzer or "char",
-        "ngram_range": _range(options.ngrams or "1-6"),
-        "n_columns": options.columns or 2**24,
-        "counts": not options.binary,
-        "lowercase": bool(options.lowercase),
+    law = {
+        "analyzer": options.analyzer,
+        "ngram_range": None if options.ngrams is None else _range(options.ngrams),
+        "n_columns": options.columns,
+        "counts": None if options.binary is None else not options.binary,
+        "lowercase": options.lowercase,
         "norm": options.norm,
-        "seed": seed,
     }
+    usual = {"analyzer": "char", "ngram_range": [1, 6], "n_columns": 2**24, "counts": True, "lowercase": False}
+    law = _agreed(law, known.get("hasher"), {**usual, "norm": None, "seed": seed})
     fields = {"text_column": options.text_column, "label_column": options.label_column}
     learnt = {"classes": known["classes"]} if "classes" in known else {}
     return TextSource(
@@ -188,12 +198,38 @@ def _condition(where: str | None) -> list | None:
     return [int(field), value]
 
 
-def _table(inputs, label: str | None, columns: int | None, seed: int, known: dict):
+def _table(inputs, options: InputOptions, seed: int, known: dict):
+    from sketchnet.data.parquet import is_sparse
     from sketchnet.data.sources import TableSource
-    from sketchnet.data.tables import TableEncoder
+    from sketchnet.data.tables import MISSING, TableEncoder
 
+    label, columns = options.label, options.columns
+    if columns is None and not known.get("encoder") and is_sparse(inputs[0]):
+        columns = known.get("columns")
+    named = {"categorical": options.categorical, "ignore": options.ignore}
+    missing = None if options.missing is None else [*MISSING, *options.missing]
     if known.get("encoder"):
         encoder = TableEncoder.from_dict(known["encoder"])
+        _agreed({"n_columns": columns, "missing": missing}, known["encoder"], {})
+        for option, names in named.items():
+            for name in names or []:
+                learnt = encoder.kinds_.get(name, "ignore")  # what was not there can be left out
+                if learnt != option:
+                    raise InputError(f"--{option} {name} is not how the training rows were read: it was {learnt} there")
+        encoder.ignore += [name for name in options.ignore or [] if name not in encoder.ignore]
     else:
-        encoder = TableEncoder(label, n_columns=columns, seed=seed)
+        how = {name: given for name, given in {**named, "missing": missing}.items() if given is not None}
+        encoder = TableEncoder(label, n_columns=columns, seed=seed, **how)
     return TableSource(inputs, encoder, label=label, n_columns=columns)
+
+
+def _agreed(given: dict, learnt: dict | None, usual: dict) -> dict:
+    """What options say, or what was learnt from other rows, which they must not contradict, or what is usual."""
+    given = {name: value for name, value in given.items() if value is not None}
+    if not learnt:
+        return {**usual, **given}
+    for name, value in given.items():
+        if value != learnt[name]:
+            option = _OPTIONS.get(name, name)
+            raise InputError(f"--{option} is not how the training rows were read: it was {learnt[name]!r} there")
+    return learnt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import typer
@@ -14,16 +14,18 @@ from sketchnet.errors import InputError
 
 
 @contextmanager
-def lines_to(output: Path | None, input: Path | None = None) -> Iterator[Callable[[str], None]]:
-    """Gives a function that writes text: to a file other than the input, which is there only when all went well, or to
-    standard output.
+def lines_to(output: Path | None, *used: Path) -> Iterator[Callable[[str], None]]:
+    """Gives a function that writes text: to a file, which is there only when all went well, or to standard output. The
+    file must be none of those `used`, nor in a folder of them; "-" is standard input.
     """
     if output is not None:
         from sketchnet.data.compression import atomic_writing
 
         check_output("--output", output)
-        if input is not None and input.exists() and output.exists() and output.samefile(input):
-            raise InputError(f"--output {output} is the input, which would be lost; choose another file")
+        for path in used:
+            if _is_part(output, path):
+                what = "standard input" if str(path) == "-" else path
+                raise InputError(f"--output {output} is {what}, or in it, which would be lost; choose another file")
         with atomic_writing(output) as file:
             yield lambda text: file.write(text.encode())
         return
@@ -37,6 +39,19 @@ def lines_to(output: Path | None, input: Path | None = None) -> Iterator[Callabl
     except BrokenPipeError:  # the reader has had enough; without this, Python complains once more when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
+
+
+def _is_part(output: Path, path: Path) -> bool:
+    if str(path) == "-":
+        with suppress(OSError, ValueError):  # not a real one, in a program that calls us
+            return output.exists() and os.path.samestat(os.fstat(sys.stdin.fileno()), output.stat())
+        return False
+    if path.is_dir():  # a model's, where other files may lie, or a data set's
+        from sketchnet.training.checkpoint import FILES
+
+        inside = output.exists() and path.resolve() in output.resolve().parents
+        return inside and (output.name in FILES or (path / "dataset.json").exists())
+    return path.exists() and output.exists() and output.samefile(path)
 
 
 def check_output(option: str, path: Path, *suffixes: str) -> None:

@@ -25,6 +25,7 @@ def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
         team.wait()
         return
     _check_out(out, work)
+    made = not out.exists()
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     try:
@@ -44,8 +45,9 @@ def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
             team.wait()
             _remove(work)
     finally:
-        with suppress(OSError):
-            out.rmdir()  # if nothing is in it
+        if made:
+            with suppress(OSError):
+                out.rmdir()  # if nothing is in it
 
 
 def _check_out(out: Path, work: Path) -> None:

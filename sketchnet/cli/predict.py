@@ -46,7 +46,7 @@ def predict(
     rows, done = ModelRows(loaded, input, options), 0
     # A bar would run through answers that go to the same terminal.
     bar = nullcontext(lambda fraction, n: None) if output is None else progress_rows(f"predicting {input.name}")
-    with lines_to(output, input) as write, bar as progress:
+    with lines_to(output, input, model) as write, bar as progress:
         if proba and not as_json:
             write("\t".join(["label", *(name.translate(_ESCAPES) for name in loaded.class_names)]) + "\n")
         for batch in rows:

@@ -96,7 +96,14 @@ def train(
         _refuse({"--codes": codes is not None, "--binary-codes": binary_codes}, "is for --task autoencoder")
         settings |= {"learn": not fixed, "eta": eta, "wide": not fixed if wide is None else wide}
     settings = {name: value for name, value in settings.items() if value is not None}
-    settings |= dict(map(_setting, setting or []))
+    derived = {"learn": fixed, "wide": wide is not None, "binary_codes": binary_codes}  # whether an option says it
+    said = {name for name in settings if derived.get(name, True)}
+    for name, value in map(_setting, setting or []):
+        if name in said:
+            option = {"n_components": "components", "n_codes": "codes", "learn": "fixed"}.get(name, name)
+            option = option.replace("_", "-")
+            raise InputError(f"--set {name} and --{option} say the same thing twice; give one of them")
+        settings[name] = value
     learning = Codes(settings, seed) if task == "autoencoder" else Labels(settings, seed, task == "regression")
     choose_device(device)
     team = Processes.found()

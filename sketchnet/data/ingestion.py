@@ -8,6 +8,7 @@ While it runs, `ingest.json` in the folder says which job it is.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -74,14 +75,16 @@ def ingest(
         raise InputError(f"the options of an ingest must be plain numbers, texts and lists: {error}") from None
     with writing(output):
         output.absolute().parent.mkdir(parents=True, exist_ok=True)
+    if output.is_symlink():
+        output = output.resolve()  # what it leads to is replaced, not the link
     with locked(output):
         old, new = (output.absolute().with_name(f".{output.name}.{end}") for end in ("replaced", "replacing"))
-        if old.exists() and not output.exists():  # cut off between the two renames below
-            old.rename(output)
+        _end_replacing(old, new, output)
         if _is_done(output, job) and not overwrite:
             return read_description(output / "dataset.json")
         _check_ours(output)
-        replaces = overwrite and (output / "dataset.json").exists() and not (output / "ingest.json").exists()
+        # What is mounted cannot be moved: it is cleared first.
+        replaces = overwrite and _is_whole(output) and not os.path.ismount(output)
         if not (replaces and _is_done(new, job)):
             try:
                 _fill(source, new if replaces else output, job, overwrite, progress)
@@ -91,15 +94,29 @@ def ingest(
                 raise
         if replaces:
             with writing(output):
-                shutil.rmtree(old, ignore_errors=True)
                 output.rename(old)
                 new.rename(output)
                 shutil.rmtree(old)
     return read_description(output / "dataset.json")
 
 
+def _end_replacing(old: Path, new: Path, output: Path) -> None:
+    """Where a run was cut off in the two renames above, or while it removed the old data set."""
+    if not (old.exists() or old.is_symlink()):
+        return
+    with writing(output):
+        if not output.exists() and _is_whole(new):
+            new.rename(output)
+        old.unlink() if old.is_symlink() else shutil.rmtree(old)
+
+
+def _is_whole(output: Path) -> bool:
+    return (output / "dataset.json").exists() and not (output / "ingest.json").exists()
+
+
 def _fill(source: Source, output: Path, job: dict, overwrite: bool, progress: Callable) -> None:
     """Write the source's rows into a folder, from the beginning or where an earlier run of the same job stopped."""
+    made = not output.exists()
     state, number, rows, kind = _begin(output, job, overwrite)
     n_columns, shard_entries, buffer, entries = job["columns"], job["shard_entries"], [], 0
     try:
@@ -121,12 +138,14 @@ def _fill(source: Source, output: Path, job: dict, overwrite: bool, progress: Ca
         (output / "ingest.json").unlink(missing_ok=True)
     except InputError:
         if not shard_folders(output):  # nothing to go on with, so nothing should stand in the way of another try
-            shutil.rmtree(output, ignore_errors=True)
+            (output / "ingest.json").unlink(missing_ok=True)
+            if made:
+                shutil.rmtree(output, ignore_errors=True)
         raise
 
 
 def _is_done(output: Path, job: dict) -> bool:
-    if not (output / "dataset.json").exists() or (output / "ingest.json").exists():
+    if not _is_whole(output):
         return False
     found = read_description(output / "dataset.json")
     return found.get("job") == job and found.get("shards") == len(shard_folders(output))

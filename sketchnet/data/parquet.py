@@ -221,6 +221,9 @@ def _sparse_batch(path, first_row: int, columns: dict, n_columns: int) -> CsrBat
         label_indptr, y = _lists(columns["label"], "a label", refuse)
     elif "label" in columns:
         y = _flat(columns["label"], "the label", refuse)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            row = int(np.argmin(np.isfinite(y)))
+            refuse(row, f"the label is {y[row]}, which is no finite number")
     groups = _flat(columns["group"], "the group", refuse) if "group" in columns else None
     return CsrBatch(indptr, ids, x, n_columns, y, label_indptr, groups)
 
@@ -296,8 +299,8 @@ def _chunks(path, file, encoder: TableEncoder, chunk_rows: int | None, start_row
         if pa.types.is_nested(schema.field(name).type):
             kind = schema.field(name).type
             raise InputError(
-                f"{path}: column {name!r} holds {kind}; a table has plain columns. ignore=[...] of "
-                "sketchnet.data.TableEncoder omits it"
+                f"{path}: column {name!r} holds {kind}; a table has plain columns. Name it in ignore "
+                "(--ignore) to leave it out"
             )
 
     def chunk(row: int, batch) -> TableChunk:

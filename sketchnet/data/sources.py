@@ -18,7 +18,7 @@ from sketchnet.data.csv_files import fit_csv, read_csv_batches
 from sketchnet.data.parquet import fit_parquet, is_sparse, read_parquet_batches
 from sketchnet.data.synthetic import Synthetic
 from sketchnet.data.table_chunks import is_number
-from sketchnet.data.tables import TableEncoder
+from sketchnet.data.tables import MISSING, TableEncoder
 from sketchnet.errors import InputError
 
 _MARK = b"\xef\xbb\xbf"  # of UTF-8: some programs put it in front of any text
@@ -203,8 +203,9 @@ class TextSource(FileSource):
             if len(fields) < needed:
                 raise InputError(f"{path}:{number}: there are {len(fields)} fields, but field {needed} is asked for")
             if where is None or fields[where[0] - 1] == where[1]:
-                if label and not fields[label - 1]:
-                    raise InputError(f"{path}:{number}: the label is missing")
+                if label and fields[label - 1].strip() in MISSING:
+                    said = f": {fields[label - 1]!r} says so" if fields[label - 1].strip() else ""
+                    raise InputError(f"{path}:{number}: the label is missing{said}")
                 strings.append(fields[text - 1])
                 labels += [(fields[label - 1], number)] if label else []
         return strings, labels
@@ -243,6 +244,10 @@ class TableSource(FileSource):
     def _read(self, path, at, learnt):
         encoder = TableEncoder.from_dict(learnt.get("encoder") or self.options["encoder"])
         rows, options = (at or [0])[0], {"start_row": (at or [0])[0]}
+        if is_sparse(path) != is_sparse(self.paths[0]):
+            raise InputError(
+                f"of {path} and {self.paths[0]} one holds lists of ids, the other a table; read them apart"
+            )
         if is_sparse(path):
             if self.options["label"] is not None:
                 options["label"] = self.options["label"]

@@ -11,6 +11,8 @@ import numpy as np
 
 from sketchnet.errors import InputError
 
+_SLIPS = 0.05  # of the cells of a column, at most, that are taken for slips
+
 
 class NotANumber(Exception):
     """Cell `row` of a column, written `text`, is not a finite number; the encoder says where that is."""
@@ -46,11 +48,23 @@ class TextColumn:
         raise NotANumber(*next((row, text) for row, text in enumerate(cells) if not is_number(text)))
 
     def looks_numeric(self, missing: frozenset[str]) -> bool:
+        """Raises NotANumber where nearly all cells are numbers: a slip, which would make each number a category."""
         try:
             self.numbers(missing)
         except NotANumber:
+            present = [text for text in self.cells if text not in missing]
+            others = [text for text in present if not is_number(text)]
+            if len(others) <= _SLIPS * len(present) or (others != present and all(map(is_infinite, others))):
+                raise
             return False
         return True
+
+
+def is_infinite(text: str) -> bool:
+    try:
+        return bool(np.isinf(float(text)))
+    except ValueError:
+        return False
 
 
 def is_number(text: str) -> bool:

@@ -43,8 +43,8 @@ class TableEncoder:
     """Turns rows of named columns into sparse rows.
 
     label: name of the label column, or its place (-1 is the last), or None.
-    numeric: "auto" takes a column for numeric if the present cells of the first 1000 rows all are finite numbers;
-        a list names the numeric columns, and all other features are categorical.
+    numeric: "auto" takes a column for numeric if the present cells of the first 1000 rows all are finite numbers, and
+        refuses one where nearly all are; a list names the numeric columns, and all other features are categorical.
     categorical: columns that are categorical whatever their cells look like. `ignore`: columns to leave out.
     missing: texts of cells that mean "no value", instead of the usual ones, which are `MISSING` of this module: [""]
         where NA is a category, [*MISSING, "?"] for one more. NaN in Parquet columns is missing where "nan" is listed.
@@ -159,12 +159,17 @@ class TableEncoder:
             if name in self.categorical or (self.numeric != "auto" and name not in given and name != label):
                 kinds[name] = "categorical"
             elif name not in self.ignore:
-                seen = name in given or chunk.columns[name].looks_numeric(self._missing)
-                kinds[name] = "numeric" if seen else "categorical"
+                kinds[name] = "numeric" if name in given or self._looks_numeric(chunk, name) else "categorical"
         if label is not None:
             self.label_, self.label_kind_ = label, kinds.pop(label)
             self.label_kind_ = "categorical" if self.classes_fixed_ else self.label_kind_
         self.kinds_ = kinds
+
+    def _looks_numeric(self, chunk: TableChunk, name: str) -> bool:
+        try:
+            return chunk.columns[name].looks_numeric(self._missing)
+        except NotANumber as bad:
+            raise self._no_number(chunk, name, bad, "nearly all others of the column are") from None
 
     def fit(self, chunks: Iterable[TableChunk]) -> TableEncoder:
         """Learn from a whole table: kinds, classes and, for one-hot features, the categories."""
@@ -232,8 +237,8 @@ class TableEncoder:
         extra = [x for x in chunk.columns if x not in self.kinds_ and x != self.label_ and x not in self.ignore]
         if extra:
             raise InputError(
-                f"{chunk.where(0)}: column {extra[0]!r} was not in the first table; ignore=[...] of "
-                "sketchnet.data.TableEncoder allows it"
+                f"{chunk.where(0)}: column {extra[0]!r} was not in the first table; name it in ignore "
+                "(--ignore) to leave it out"
             )
 
     def _categorical(self, chunk: TableChunk, name: str):
@@ -271,11 +276,13 @@ class TableEncoder:
         try:
             return chunk.columns[name].numbers(self._missing)
         except NotANumber as bad:
-            raise InputError(
-                f"{chunk.where(bad.row)}, column {name!r}: {shortened(bad.text)} is not a finite number, but the "
-                "column is numeric; name the column in categorical=[...], or the text in missing=[...], of "
-                "sketchnet.data.TableEncoder"
-            ) from None
+            raise self._no_number(chunk, name, bad, "the column is numeric") from None
+
+    def _no_number(self, chunk: TableChunk, name: str, bad: NotANumber, but: str) -> InputError:
+        return InputError(
+            f"{chunk.where(bad.row)}, column {name!r}: {shortened(bad.text)} is not a finite number, but {but}; mend "
+            "the cell, or name the column in categorical (--categorical) or the text in missing (--missing)"
+        )
 
     def _labels(self, chunk: TableChunk) -> np.ndarray:
         name = self.label_

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from sketchnet import random
-from sketchnet.checks import check_integer
+from sketchnet.checks import check_integer, meant
 from sketchnet.data.batches import iterate_batches, iterate_numbered
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
@@ -36,12 +36,12 @@ _TOGETHER, _NUMBERS = 32, 1 << 23  # batches that are thinned and projected toge
 def build_autoencoder(data, settings: dict, seed: int) -> Model:
     """An untrained model for rows like those of `data`; settings that are "auto", or not there, are chosen here."""
     given = {name: value for name, value in settings.items() if not is_auto(value)}
-    names = {field.name for field in dataclasses.fields(AutoencoderConfig)} - {"n_columns", "seed"}
-    network = {name: given.pop(name) for name in list(given) if name in names}
-    names = {field.name for field in dataclasses.fields(TrainingConfig)} - {"seed", "blend"}
-    training = {name: given.pop(name) for name in list(given) if name in names}
-    if given:
-        raise InputError(f"an autoencoder has no setting {', '.join(given)}")
+    of_network = {field.name for field in dataclasses.fields(AutoencoderConfig)} - {"n_columns", "seed"}
+    of_training = {field.name for field in dataclasses.fields(TrainingConfig)} - {"seed", "blend"}
+    network = {name: given.pop(name) for name in list(given) if name in of_network}
+    training = {name: given.pop(name) for name in list(given) if name in of_training}
+    for name in given:
+        raise InputError(f"an autoencoder has no setting {name}; {meant(name, of_network | of_training)}")
     counts = network.get("scheme") is None and _are_counts(data)
     network.setdefault("visible", "counts" if counts else "real")
     network.setdefault("units", "binary" if network["visible"] == "counts" else "relu")

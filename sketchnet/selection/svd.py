@@ -69,7 +69,7 @@ def _scaled(rows: Rows, dtype: np.dtype) -> tuple[Rows, float]:
     largest = max((float(np.abs(part.values).max(initial=0)) for part in rows.parts), default=0.0)
     if largest == 0 or 2.0**-16 < largest < 2.0**16:
         return rows, 1.0
-    scale = 2.0 ** -np.floor(np.log2(largest))
+    scale = 2.0 ** min(-np.floor(np.log2(largest)), np.finfo(dtype).maxexp - 1)
     parts = [replace(part, values=(part.values * dtype.type(scale)).astype(dtype)) for part in rows.parts]
     return replace(rows, parts=parts), scale
 

@@ -21,6 +21,7 @@ FORMAT = 1
 _DTYPES = {torch.float32: "F32", torch.int64: "I64"}
 CONFIG, WEIGHTS, HISTORY, CHECKPOINT = "config.json", "weights.safetensors", "history.jsonl", "checkpoint.safetensors"
 PRETRAINING = "pretraining.safetensors"  # until the first checkpoint
+FILES = (CONFIG, WEIGHTS, HISTORY, CHECKPOINT, PRETRAINING)
 
 
 def write_tensors(path: Path, tensors: dict[str, torch.Tensor], notes: dict | None = None) -> None:
@@ -84,8 +85,15 @@ def length_of(path: Path, name: str) -> int:
         raise InputError(f"{path} is damaged or missing: {error}") from None
 
 
+def has_begun(folder: Path) -> bool:
+    """Whether there is anything of a training in the folder to go on with."""
+    return any((folder / name).exists() for name in (CHECKPOINT, PRETRAINING, WEIGHTS))
+
+
 def is_unfinished(folder: Path) -> bool:
     """Whether a training has begun in the folder and not ended."""
+    if (folder / CONFIG).exists() and not (folder / WEIGHTS).exists():
+        return True
     return any((folder / name).exists() for name in (CHECKPOINT, PRETRAINING))
 
 
@@ -94,7 +102,7 @@ def check_place(folder: Path) -> None:
     if (folder / "dataset.json").exists():
         raise InputError(f"{folder} is a data set; choose another folder for the model")
     config = None
-    with suppress(OSError, ValueError):  # a damaged file may have been a model's
+    with suppress(OSError, ValueError, RecursionError):  # a damaged file may have been a model's
         config = json.loads((folder / CONFIG).read_text())
     if config is not None and not (isinstance(config, dict) and "network" in config):
         raise InputError(f"{folder} has a {CONFIG} that is no model's; choose an empty or new folder")

@@ -8,7 +8,7 @@ import re
 
 import torch
 
-from sketchnet.checks import check_integer
+from sketchnet.checks import check_integer, meant
 from sketchnet.errors import InputError
 from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn import NetworkConfig, SketchNetwork
@@ -35,10 +35,11 @@ def make_configs(
     """`settings` are fields of both configs; those that are "auto", or not there, are chosen here."""
     given = {name: value for name, value in settings.items() if not is_auto(value)}
     ours = {"n_columns", "n_outputs", "seed"}  # which the caller knows
-    network = {name: given.pop(name) for name in list(given) if name in _names(NetworkConfig) - ours}
-    training = {name: given.pop(name) for name in list(given) if name in _names(TrainingConfig) - ours}
-    if given:
-        raise InputError(f"there is no setting {', '.join(given)}")
+    of_network, of_training = _names(NetworkConfig) - ours, _names(TrainingConfig) - ours
+    network = {name: given.pop(name) for name in list(given) if name in of_network}
+    training = {name: given.pop(name) for name in list(given) if name in of_training}
+    for name in given:
+        raise InputError(f"there is no setting {name}; {meant(name, of_network | of_training)}")
     learn = network.get("learn", True)
     batch_size = training.setdefault("batch_size", min(256, max(16, n_rows // 100)))
     steps = max(1, n_rows // check_integer("batch_size", batch_size, 1, 2**31))

@@ -61,7 +61,12 @@ def train(
             model.network.eval()
             model.history = checkpoint.read_history(run.folder)
         else:
-            _train(model, examples, valid, course, run)
+            try:
+                _train(model, examples, valid, course, run)
+            except InputError:  # rows that no network can take: nothing should stand in the way of another try
+                if run.team.is_first and not checkpoint.has_begun(run.folder):
+                    (run.folder / checkpoint.CONFIG).unlink(missing_ok=True)
+                raise
         run.team.wait()
 
 

@@ -1,7 +1,10 @@
 """`sketchnet train` leaves alone what others put into the folder that it is given."""
 
+import sys
+
 import pytest
 
+from sketchnet.cli import _go_on
 from sketchnet.cli.model_folder import reading_folder
 from sketchnet.errors import InputError
 from sketchnet.training.processes import Processes
@@ -34,6 +37,25 @@ def test_neither_a_data_set_nor_another_programs_folder_becomes_a_model(tmp_path
         message = "has a config.json that is no model's"
         bad("train", "rows", "--out", "other", *TINY, *more, message=message, cwd=tmp_path)
     assert contents(tmp_path) == before
+
+
+def test_rows_that_no_network_takes_leave_nothing_in_the_way(tmp_path):
+    """Neither files of a model, nor an own folder removed."""
+    (tmp_path / "rows.svm").write_text(ROWS + "1 1:1e300\n")
+    (tmp_path / "model").mkdir()
+    for _ in range(2):
+        done = sketchnet("train", "rows.svm", "--out", "model", *TINY, cwd=tmp_path)
+        assert done.returncode == 2, done.stderr
+        assert list((tmp_path / "model").iterdir()) == []
+    (tmp_path / "rows.svm").write_text(ROWS)
+    good("train", "rows.svm", "--out", "model", *TINY, "--epochs", "1", cwd=tmp_path)
+
+
+def test_after_an_interrupted_overwrite(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["sketchnet", "train", "rows.svm", "--overwrite"])
+    assert _go_on() == "; run the same command again, without --overwrite, to go on"
+    monkeypatch.setattr(sys, "argv", ["sketchnet", "ingest", "rows.svm", "rows", "--overwrite"])
+    assert _go_on() == "; run the same command again to go on"
 
 
 def test_what_an_interrupted_run_has_read_goes_on_and_can_be_overwritten(tmp_path):

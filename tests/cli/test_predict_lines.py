@@ -71,6 +71,6 @@ def test_the_input_is_not_overwritten(world, tmp_path):
     rows = (world / "rows.svm").read_bytes()
     (tmp_path / "rows.svm").write_bytes(rows)
     for output in ("rows.svm", "./rows.svm", tmp_path / "rows.svm"):
-        message = "is the input, which would be lost; choose another file"
+        message = "or in it, which would be lost; choose another file"
         bad("predict", world / "rows", "rows.svm", "--output", output, message=message, cwd=tmp_path)
     assert (tmp_path / "rows.svm").read_bytes() == rows

@@ -188,8 +188,41 @@ def test_an_overwrite_that_was_cut_off_at_its_end(cut, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
+def test_what_was_replaced_does_not_come_back(tmp_path):
+    """A torso of the old data set is removed by the next run, and never taken for the data set."""
+    ingest(source(), tmp_path / "x")
+    shutil.copytree(tmp_path / "x", tmp_path / ".x.replaced")
+    (tmp_path / ".x.replaced" / "dataset.json").unlink()
+    (tmp_path / "x").rename(tmp_path / "kept")
+    assert ingest(source(), tmp_path / "x", n_columns=600)["columns"] == 600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "x"]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "x").symlink_to(tmp_path / "disk" / "data", target_is_directory=True)
+    (tmp_path / "disk" / "data").mkdir()
+    for n_columns in (500, 600, 700):
+        assert ingest(source(), tmp_path / "x", n_columns=n_columns, overwrite=True)["columns"] == n_columns
+        assert open_shards(tmp_path / "disk" / "data").n_columns == n_columns
+    assert (tmp_path / "x").is_symlink()
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["data"]
+
+
+def test_what_is_mounted_is_replaced_in_place(tmp_path, monkeypatch):
+    ingest(source(), tmp_path / "x")
+    monkeypatch.setattr(os.path, "ismount", lambda path: True)
+    place = (tmp_path / "x").stat().st_ino
+    assert ingest(source(), tmp_path / "x", n_columns=600, overwrite=True)["columns"] == 600
+    assert (tmp_path / "x").stat().st_ino == place
+
+
 def test_input_of_which_nothing_could_be_read_leaves_nothing(tmp_path):
     with pytest.raises(InputError, match="bad from here on"):
         ingest(Broken(0), tmp_path / "x")
     assert not list(tmp_path.iterdir())
+    (tmp_path / "x").mkdir()  # which is the user's own
+    with pytest.raises(InputError, match="bad from here on"):
+        ingest(Broken(0), tmp_path / "x")
+    assert [path.name for path in tmp_path.rglob("*")] == ["x"]
     assert ingest(source(), tmp_path / "x")["rows"] > 0

@@ -85,6 +85,8 @@ I64 = pa.list_(pa.int64())
             "row 2: the value of column 3 is not finite",
         ),
         ({"indices": [[1], [2], [3]], "label": [1, None, 1]}, "row 1: the label is null"),
+        ({"indices": [[1], [2], [3]], "label": [1.0, float("nan"), 0.0]}, "row 1: the label is nan, which is no fin"),
+        ({"indices": [[1], [2], [3]], "label": [1.0, 0.0, float("inf")]}, "row 2: the label is inf, which is no fin"),
         ({"indices": [[1], [2], [3]], "label": [[1], [], [2, None]]}, "row 2: a label is null"),
         (
             {"indices": [[1], [2], [3]], "label": ["a", "b", "c"]},

@@ -173,6 +173,20 @@ def test_an_empty_label_is_no_class(chunk_bytes, file):
     assert read_text([path], **fields)[0] == ["x", "y", "z"]
     with pytest.raises(InputError, match=r"b.tsv:2: the label is missing"):
         read_text([file(b"1\tx\n\ty\n", "b.tsv")], text_column=2, label_column=1, chunk_bytes=chunk_bytes)
+    for missing in (b"nan", b"NA", b"  "):
+        path = file(b"1\tx\n" + missing + b"\ty\n0\tz\n", "c.tsv")
+        with pytest.raises(InputError, match=r"c.tsv:2: the label is missing"):
+            read_text([path], text_column=2, label_column=1, chunk_bytes=chunk_bytes)
+
+
+def test_lists_of_ids_and_tables_are_not_mixed(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    for name, columns in (("a.parquet", {"indices": [[1], [2]]}), ("b.parquet", {"x": [1.0, 2.0]})):
+        pq.write_table(pa.table(columns), tmp_path / name)
+    source = TableSource([tmp_path / "a.parquet", tmp_path / "b.parquet"], TableEncoder(n_columns=9))
+    with pytest.raises(InputError, match=r"b.parquet and .*a.parquet one holds lists of ids, the other a table"):
+        list(source.chunks(None))
 
 
 def test_lines_without_rows_do_not_make_a_source_forget(tmp_path):

@@ -107,12 +107,28 @@ def test_missing_given_stands_instead_of_the_usual(tmp_path):
 
 def test_infinity_is_not_missing(tmp_path):
     path = write(tmp_path, "a\n1\ninf\n")
-    message = (
-        r"line 3, column 'a': 'inf' is not a finite number.* "
-        r"missing=\[...\], of sketchnet.data.TableEncoder"
-    )
+    message = r"line 3, column 'a': 'inf' is not a finite number.* the text in missing \(--missing\)"
+    for numeric in (["a"], "auto"):
+        with pytest.raises(InputError, match=message):
+            list(read_csv_batches(path, TableEncoder(numeric=numeric, n_columns=9)))
+    path = write(tmp_path, "a\ninf\ninf\n")
+    assert fit_csv(path, TableEncoder()).kinds_ == {"a": "categorical"}
+
+
+@pytest.mark.parametrize("label", [None, "a"])
+def test_a_slip_among_numbers_is_an_error(label, tmp_path):
+    """One number in twenty, at most, may be a slip; with more, the column is one of names."""
+    numbers = [str(n) for n in range(19)]
+    path = write(tmp_path, "\n".join(["a,b", *(f"{cell},1" for cell in ["NA", *numbers[:10], "ten", *numbers[10:]])]))
+    message = r"a.csv, line 13, column 'a': 'ten' is not a finite number, but nearly all others .* \(--categorical\)"
     with pytest.raises(InputError, match=message):
-        list(read_csv_batches(path, TableEncoder(numeric=["a"], n_columns=9)))
+        fit_csv(path, TableEncoder(label))
+    for more in ({"categorical": ["a"]}, {"missing": [*MISSING, "ten"]}):
+        if label is None:
+            fit_csv(path, TableEncoder(label, **more))
+    path = write(tmp_path, "\n".join(["a,b", *(f"{cell},1" for cell in [*numbers[:18], "ten"])]))
+    encoder = fit_csv(path, TableEncoder(label))
+    assert "categorical" in (encoder.label_kind_, encoder.kinds_.get("a"))
 
 
 def test_saved_encoders_keep_what_was_missing_for_them(tmp_path):
@@ -233,7 +249,7 @@ def test_other_tables_than_the_first(tmp_path):
     with pytest.raises(InputError, match=r"b.csv, line 2: column 'b' is missing; columns are 'a'"):
         list(read_csv_batches(write(tmp_path, "a\n1\n", "b.csv"), encoder))
     with pytest.raises(
-        InputError, match=r"b.csv, line 2: column 'c' was not in the first table.* of sketchnet.data.Tab"
+        InputError, match=r"b.csv, line 2: column 'c' was not in the first table.* in ignore \(--ignore\)"
     ):
         list(read_csv_batches(write(tmp_path, "a,b,c\n1,2,3\n", "b.csv"), encoder))
     with pytest.raises(InputError, match="there is no file"):

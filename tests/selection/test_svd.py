@@ -101,6 +101,14 @@ def test_values_whose_squares_cannot_be_held(dtype, scale):
     np.testing.assert_allclose(far.components, near.components, atol=1e-3)
 
 
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float32, 1e-40), (np.float64, 1e-310)])
+def test_values_with_few_digits_left(dtype, scale):
+    """Numbers so small that they lose digits: the largest direction is still found."""
+    X = (falling() * scale).astype(dtype)
+    found = truncated_svd(X, 1).singular_values
+    np.testing.assert_allclose(found, truncated_svd(falling(), 1).singular_values * scale, rtol=0.05)
+
+
 def test_the_seed_decides():
     X = falling()
     same = [truncated_svd(X, 5, n_iter=0, seed=seed).components for seed in (1, 1, 2)]
