@@ -157,6 +157,7 @@ def _of_predictions(model, path: Path, options: InputOptions, memory: str):
 def _of_codes(model, path: Path, options: InputOptions, memory: str):
     """What `evaluate --retrieval` says of the rows, if they have labels and are not too many to rank."""
     import numpy as np
+    from scipy import sparse
 
     from sketchnet.cli.evaluate_retrieval import with_labels
     from sketchnet.cli.model_rows import open_folder, options_for
@@ -175,7 +176,8 @@ def _of_codes(model, path: Path, options: InputOptions, memory: str):
         labels = data.labels
         codes, seconds = _timed(model, data, path)
     check_outputs(codes)
-    if labels is None or len(codes) > _MOST_QUERIES:
+    unlabelled = labels is None or (sparse.issparse(labels) and labels.nnz == 0)
+    if unlabelled or len(codes) > _MOST_QUERIES:
         return OnRows(path.name, len(codes), seconds)
     found = retrieval(codes, labels, memory=memory)
     figures = {"retrieval_area": found.area, "mean_average_precision": found.mean_average_precision}

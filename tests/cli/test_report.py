@@ -151,3 +151,10 @@ def test_bad_models(world, tmp_path):
 
 def test_help_has_examples():
     assert "sketchnet report reproduction/results.jsonl" in good("report", "--help", cwd=".")
+
+
+def test_an_autoencoder_on_rows_without_labels(world, tmp_path):
+    lines = (world / "rows.svm").read_text().splitlines()
+    (tmp_path / "bare.svm").write_text("\n".join(line.split(" ", 1)[1] for line in lines) + "\n")
+    good("report", world / "auto", "--data", "bare.svm", cwd=tmp_path)
+    assert "mean_average_precision" not in numbers_of(tmp_path / "report.html")
