@@ -120,10 +120,9 @@ def train(
                 if path is not None
             }
         examples = learning.examples(data)
-        if "test" in others:
-            learning.examples(others["test"])  # labels that are not known should not wait for the end
-        if "valid" in others:
-            chosen_by = learning.examples(others["valid"])
+        beside = {name: _examples(learning, rows, test if name == "test" else valid) for name, rows in others.items()}
+        if "valid" in beside:  # what is wrong with the labels of the others should not wait for the end either
+            chosen_by = beside["valid"]
         else:
             examples, chosen_by = hold_back(examples, 0.1, seed)
         model = learning.build(examples.data, known)
@@ -151,6 +150,13 @@ def train(
         if not isinstance(value, list | dict):
             print(f"test {name.replace('_', ' ')}: {value:.5g}")
     print(f"{out}: done; try `sketchnet {learning.next_verb} {out} FILE`")
+
+
+def _examples(learning, rows, path: Path):
+    try:
+        return learning.examples(rows)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _sentence(record: dict, learning) -> str:

@@ -34,7 +34,7 @@ def open_beside(path: Path, work: Path, options: InputOptions, memory: str, seed
         data = open_data([path], work, options, memory, seed, known)
     except BeyondColumns as error:
         way_out = f"read these with --columns {error.needed} or more"
-        raise InputError(f"{path}: {error}, as in the training rows; {way_out}") from None
+        raise InputError(f"{error}, as in the training rows; {way_out}") from None
     check_columns(path, data.descriptions[0], known, "the training rows")
     if width is not None:
         if data.n_columns > width:

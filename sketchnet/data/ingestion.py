@@ -41,15 +41,18 @@ class Source(Protocol):
     def done(self, state: dict) -> float | None:
         """The fraction of the input that lies behind `state`, if it can be told."""
 
+    def where(self, state: dict) -> str:
+        """How a message about a chunk that came with `state` begins: with its file, if there is one."""
+
 
 class BeyondColumns(InputError):
     """A row has an id that the given width does not allow; `needed` columns would. Ids are named as in the file, where
     the first is called `base`.
     """
 
-    def __init__(self, row: int, column: int, n_columns: int, base: int = 0):
+    def __init__(self, where: str, row: int, column: int, n_columns: int, base: int = 0):
         allowed = f"{base} to {n_columns - 1 + base}"
-        super().__init__(f"row {row} has column id {column + base}; allowed are {allowed}")
+        super().__init__(f"{where}row {row} has column id {column + base}; allowed are {allowed}")
         self.needed = column + 1
 
 
@@ -124,8 +127,8 @@ def _fill(source: Source, output: Path, job: dict, overwrite: bool, progress: Ca
             progress(source.done(state), rows + batch.n_rows)
             if batch.n_rows == 0:
                 continue
-            kind = _checked_kind(kind, batch, rows)
-            _check_width(batch, n_columns, rows, state.get("learnt", {}).get("base", 0))
+            kind = _checked_kind(kind, batch, rows, source.where(state))
+            _check_width(batch, n_columns, rows, state.get("learnt", {}).get("base", 0), source.where(state))
             groups = None if batch.groups is None else as_ids(batch.groups)
             buffer.append(replace(batch, indices=as_ids(batch.indices), groups=groups))
             entries, rows = entries + len(batch.indices), rows + batch.n_rows
@@ -207,20 +210,21 @@ def _is_ours(path: Path) -> bool:
     return path.name.startswith(("shard-", ".shard-")) or path.name in ("dataset.json.new", "ingest.json.new")
 
 
-def _checked_kind(kind: str | None, batch: CsrBatch, rows_before: int) -> str:
+def _checked_kind(kind: str | None, batch: CsrBatch, rows_before: int, where: str) -> str:
     found = kind_of(batch)
     if kind is not None and found != kind:
-        raise InputError(f"rows from {rows_before} on have {found}, those before have {kind}; all must have the same")
+        here = f"{where}rows from {rows_before} on have {found}"
+        raise InputError(f"{here}, those before have {kind}; all must have the same")
     return found
 
 
-def _check_width(batch: CsrBatch, n_columns: int | None, rows_before: int, base: int) -> None:
+def _check_width(batch: CsrBatch, n_columns: int | None, rows_before: int, base: int, where: str) -> None:
     if n_columns is None or batch.n_columns <= n_columns:
         return
     for row in range(batch.n_rows):  # the chunk has one: find the first
         ids = batch.rows(slice(row, row + 1)).indices
         if len(ids) and int(ids.max()) >= n_columns:
-            raise BeyondColumns(rows_before + row, int(ids.max()), n_columns, base)
+            raise BeyondColumns(where, rows_before + row, int(ids.max()), n_columns, base)
 
 
 def _flush(output: Path, number: int, buffer: list[CsrBatch], n_columns: int | None, state: dict | None) -> None:

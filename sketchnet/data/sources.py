@@ -48,6 +48,9 @@ class SyntheticSource:
     def done(self, state: dict) -> float:
         return (state["row"] - self._span.start) / max(1, self._span.stop - self._span.start)
 
+    def where(self, state: dict) -> str:
+        return ""
+
 
 class FileSource(ABC):
     """What sources of files share: the files in order, each from its beginning or from where a state says.
@@ -89,6 +92,9 @@ class FileSource(ABC):
         before = sum(self._sizes[: state["file"]])
         return min(1.0, (before + self._inside * self._sizes[state["file"]]) / max(1, sum(self._sizes)))
 
+    def where(self, state: dict) -> str:
+        return f"{self.paths[state['file']]}: {'of all rows, ' if len(self.paths) > 1 else ''}"
+
 
 class SvmlightSource(FileSource):
     """svmlight text. Options: base, labels, dtype, on_error, chunk_bytes (see `SvmlightReader`)."""
@@ -125,7 +131,10 @@ class NpzSource(FileSource):
         from sketchnet.data.npz import open_npz
 
         X, _ = open_npz(path, self._scratch)
-        X = as_csr(X, X.n_columns)
+        try:
+            X = as_csr(X, X.n_columns)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
         row = (at or [0])[0]
         while row < X.n_rows:
             longest = int(np.searchsorted(X.indptr, X.indptr[row] + (1 << 20), side="right")) - 1

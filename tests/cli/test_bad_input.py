@@ -87,7 +87,7 @@ from tests.cli.planted import TINY
         ("train rows.svm --out new --set dropout", "--set dropout is not possible"),
         ("train rows.svm --out new --hidden many", "--hidden many is not possible"),
         ("train rows.svm --out new --hidden 0", "hidden=0 is not possible"),
-        ("train rows.svm --out new --test labels.svm", "label 7.0 of row 1 is not among the classes"),
+        ("train rows.svm --out new --test labels.svm", "labels.svm: label 7.0 of row 1 is not among the classes"),
     ],
 )
 def test_bad_input(args, message, here):
