@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.cli.lines import one_line
 from sketchnet.errors import InputError
 
 _NAMED_BY = 3  # rows in which the n-grams of a hashed column are looked for
@@ -115,7 +116,7 @@ def _show_rows(n: int, columns, names, importance, output: str | None, as_json: 
         return
     print(f"mean absolute contribution to {output or 'the predicted output'} in {n:,} rows")
     for _, name, x in shown:
-        print(f"{x:12.5g}  {name}")
+        print(f"{x:12.5g}  {one_line(name)}")
 
 
 def _show_row(model, row: int, batch, columns, names, found, output: str | None, as_json: bool) -> None:
@@ -138,7 +139,7 @@ def _show_row(model, row: int, batch, columns, names, found, output: str | None,
         return
     print(f"row {row}: {answer}; contributions to {output or 'that'}, and values")
     for _, name, x, part in shown:
-        print(f"{part:+12.5g}  {x:12.5g}  {name}")
+        print(f"{part:+12.5g}  {x:12.5g}  {one_line(name)}")
 
 
 def summed(rows):

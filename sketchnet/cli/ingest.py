@@ -35,6 +35,7 @@ def ingest(
       sketchnet ingest test.csv test --like train
     """
     from sketchnet.cli.progress import progress_rows
+    from sketchnet.cli.training_data import say_left_out
     from sketchnet.data.ingestion import ingest as run
     from sketchnet.data.shards import read_description
 
@@ -49,6 +50,7 @@ def ingest(
     with progress_rows(f"reading {inputs[0].name}{' ...' if len(inputs) > 1 else ''}") as progress:
         made = run(source, output, **job, overwrite=overwrite, progress=progress)
     seconds = time.perf_counter() - start
+    say_left_out({**made, "skipped_lines": 0}, known, inputs[0])  # lines are told below
     if as_json:
         names = ("rows", "columns", "entries", "shards", "skipped_lines", "classes")
         print(json.dumps({"output": str(output), "seconds": seconds} | {n: made[n] for n in names if n in made}))

@@ -52,7 +52,7 @@ class InputOptions:
     label_column: Annotated[int | None, typer.Option(min=1, help="Text: the label is this field.")] = None
     where: Annotated[str | None, typer.Option(metavar="FIELD=TEXT", help="Text: only lines with that field.")] = None
     header: Annotated[
-        bool | None, typer.Option("--header", help="The first line of text names the columns; leave it out.")
+        bool | None, typer.Option("--header", help="Text, table: the first line has the names of the columns.")
     ] = None
     analyzer: Annotated[str | None, typer.Option(help="Text: n-grams of char (default), word or byte.")] = None
     ngrams: Annotated[str | None, typer.Option(help="Text: lengths of n-grams, 1-6 by default.")] = None
@@ -66,10 +66,11 @@ class InputOptions:
         given = {
             "svmlight": ("base", "labels", "skip_bad_lines"),
             "table": ("label", "categorical", "ignore", "missing"),
-            "text": ("text_column", "label_column", "where", "header", *_HASHING),
+            "text": ("text_column", "label_column", "where", *_HASHING),
+            "text and tables": ("header",),
         }
         for other, names in given.items():
-            stray = [name for name in names if getattr(self, name) is not None and other != kind]
+            stray = [name for name in names if getattr(self, name) is not None and kind not in other]
             if stray:
                 raise InputError(f"--{stray[0].replace('_', '-')} is for {other}, but {inputs[0]} is read as {kind}")
         return kind
@@ -130,7 +131,10 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
         kinds.add(_FORMATS.get(suffixes[-1] if suffixes else ""))
         unknown += [path] if None in kinds else []
     if "hasher" in known:
-        return "text"  # whatever the file is called: its like was
+        named = kinds - {None}
+        if named and not all(".tsv" in path.suffixes for path in inputs):
+            raise InputError(f"{inputs[0]} is named as {named.pop()}, but its like was text; give --text if it is text")
+        return "text"
     if len(kinds) > 1 and None not in kinds:
         raise InputError(
             f"{inputs[0]} and the others have several formats: {', '.join(sorted(kinds))}; give those of one"
@@ -207,20 +211,38 @@ def _table(inputs, options: InputOptions, seed: int, known: dict):
     if columns is None and not known.get("encoder") and is_sparse(inputs[0]):
         columns = known.get("columns")
     named = {"categorical": options.categorical, "ignore": options.ignore}
-    missing = None if options.missing is None else [*MISSING, *options.missing]
+    missing = None if options.missing is None else [*MISSING, *sorted(options.missing)]
     if known.get("encoder"):
         encoder = TableEncoder.from_dict(known["encoder"])
         _agreed({"n_columns": columns, "missing": missing}, known["encoder"], {})
         for option, names in named.items():
             for name in names or []:
-                learnt = encoder.kinds_.get(name, "ignore")  # what was not there can be left out
-                if learnt != option:
+                learnt = encoder.kinds_.get(name)
+                if learnt is None and option == "categorical":
+                    raise InputError(f"--{option} {name} is not possible: the training rows have no such column")
+                if learnt not in (None, option):  # what was not there can be left out
                     raise InputError(f"--{option} {name} is not how the training rows were read: it was {learnt} there")
         encoder.ignore += [name for name in options.ignore or [] if name not in encoder.ignore]
     else:
         how = {name: given for name, given in {**named, "missing": missing}.items() if given is not None}
         encoder = TableEncoder(label, n_columns=columns, seed=seed, **how)
-    return TableSource(inputs, encoder, label=label, n_columns=columns)
+    return TableSource(inputs, encoder, label=label, n_columns=columns, **({"header": True} if options.header else {}))
+
+
+def _said(name: str, learnt: dict) -> str:
+    """What was learnt, as options say it."""
+    from sketchnet.data.tables import MISSING
+
+    option, value = _OPTIONS.get(name, name), learnt[name]
+    if name == "missing":
+        value = ", ".join(text for text in value if text not in MISSING)
+    elif name == "ngram_range":
+        value = "-".join(map(str, value))
+    elif name == "counts":
+        value = not value
+    if value in (None, False, ""):
+        return f"there was no --{option} there"
+    return f"it was --{option}{'' if value is True else f' {value}'} there"
 
 
 def _agreed(given: dict, learnt: dict | None, usual: dict) -> dict:
@@ -230,6 +252,6 @@ def _agreed(given: dict, learnt: dict | None, usual: dict) -> dict:
         return {**usual, **given}
     for name, value in given.items():
         if value != learnt[name]:
-            option = _OPTIONS.get(name, name)
-            raise InputError(f"--{option} is not how the training rows were read: it was {learnt[name]!r} there")
+            option, learnt = _OPTIONS.get(name, name), _said(name, learnt)
+            raise InputError(f"--{option} is not how the training rows were read: {learnt}")
     return learnt

@@ -61,6 +61,11 @@ def check_output(option: str, path: Path, *suffixes: str) -> None:
         raise InputError(f"{option} {path} is not possible; it is {kind} in a folder that is there")
 
 
+def one_line(name: str) -> str:
+    """A name as it is, or quoted where it would not stay on its line."""
+    return name if name.isprintable() else repr(name)
+
+
 def print_table(rows: list[list[str]]) -> None:
     """Names to the left, figures to the right."""
     widths = [max(map(len, column)) for column in zip(*rows)]

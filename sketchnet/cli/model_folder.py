@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, TrainingError
 from sketchnet.storage import locked, writing
 from sketchnet.training.checkpoint import check_place
 
@@ -38,7 +38,7 @@ def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
                 (work / _MARK).touch()
             try:
                 yield work
-            except InputError:
+            except (InputError, TrainingError):
                 if not begun:  # or what an interrupted run has read may be lost by a mistyped option
                     _remove(work)
                 raise

@@ -97,8 +97,10 @@ def options_for(model, path: Path, options: InputOptions) -> InputOptions:
     known = model.data
     if options.text or options.format != "auto":
         kind = "text" if options.text else options.format
-    elif known.get("hasher") or known.get("encoder"):
-        kind = "text" if known.get("hasher") else "table"
+    elif known.get("hasher"):
+        kind = "text" if str(path) == "-" else options.kind([path], known)
+    elif known.get("encoder"):
+        kind = "table"
     elif str(path) == "-" or ("base" in known and not {".npz", ".parquet"} & set(path.suffixes)):
         kind = "svmlight"
     else:
@@ -156,6 +158,8 @@ class ModelRows:
             self._data = open_folder(model, path)
             self.base = self._data.descriptions[0].get("base", 0)
             return
+        if options.skip_bad_lines:
+            raise InputError("--skip-bad-lines is not possible here: answers would no longer be those of their lines")
         self._data, self._options = None, replace(options_for(model, path, options), label_column=None)
         if self._stdin:
             if self._options.format not in ("svmlight", "text"):

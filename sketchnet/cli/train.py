@@ -94,11 +94,15 @@ def train(
         settings |= {"n_codes": codes, "binary_codes": binary_codes}
     else:
         _refuse({"--codes": codes is not None, "--binary-codes": binary_codes}, "is for --task autoencoder")
+        _refuse({"--eta": fixed and eta is not None}, "is not for --fixed projections, which are never updated")
         settings |= {"learn": not fixed, "eta": eta, "wide": not fixed if wide is None else wide}
     settings = {name: value for name, value in settings.items() if value is not None}
-    derived = {"learn": fixed, "wide": wide is not None, "binary_codes": binary_codes}  # whether an option says it
+    # Whether an option says it; of --pretrain, --set may tell the epochs.
+    derived = {"learn": fixed, "wide": wide is not None, "binary_codes": binary_codes, "pretrain": pretrain is False}
     said = {name for name in settings if derived.get(name, True)}
     for name, value in map(_setting, setting or []):
+        if name == "seed":
+            raise InputError("--set seed is not possible; give --seed")
         if name in said:
             option = {"n_components": "components", "n_codes": "codes", "learn": "fixed"}.get(name, name)
             option = option.replace("_", "-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from sketchnet.cli.inputs import InputOptions
@@ -21,8 +22,20 @@ def open_data(inputs: list[Path], work: Path, options: InputOptions, memory: str
         return _with_rows(open_shards(*folders), inputs)
     source, job = options.source(inputs, memory, seed, known, work.absolute().parent)
     with progress_rows(f"reading {inputs[0].name}{' ...' if len(inputs) > 1 else ''}") as progress:
-        ingest(source, work, **job, progress=progress)
+        made = ingest(source, work, **job, progress=progress)
+    say_left_out(made, known, inputs[0])
     return _with_rows(open_shards(work, verify=False), inputs)
+
+
+def say_left_out(made: dict, known: dict, path: Path) -> None:
+    """On standard error: how many lines of a data set that was read, and values of categories, are not in its rows."""
+    lines, before = made.get("skipped_lines", 0), (known.get("encoder") or {}).get("unknown_", {})
+    if lines:
+        print(f"{path}: {lines:,} malformed lines left out", file=sys.stderr)
+    for column, n in ((made.get("encoder") or {}).get("unknown_") or {}).items():
+        if n > before.get(column, 0):
+            what = f"{n - before.get(column, 0):,} values that the training rows do not have, left out"
+            print(f"{path}, column {column!r}: {what}", file=sys.stderr)
 
 
 def open_beside(path: Path, work: Path, options: InputOptions, memory: str, seed: int, known: dict) -> ShardSet:

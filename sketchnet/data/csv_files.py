@@ -66,7 +66,10 @@ def csv_chunks(
     with _open_text(path) as file:
         rows = _CsvRows(path, file, delimiter)
         first = rows.first()
-        named = header is True or (header == "auto" and not any(map(is_number, first)))
+        # A name may be a number, such as a year, where others are asked for by name.
+        asked = {encoder.label, encoder.label_, *encoder.categorical, *encoder.ignore, *(encoder.kinds_ or ())}
+        numbers = any(map(is_number, first)) and asked.isdisjoint(first)
+        named = header is True or (header == "auto" and not numbers)
         names = first if named else [f"c{i}" for i in range(len(first))]
         hint = "; give header=False to sketchnet.data.csv_files.read_csv_batches if the file has no names"
         check_names(names, f"{path}, line {rows.line + 1}", hint)

@@ -268,9 +268,10 @@ class _ArrowColumn:
         present = self._array.is_valid().to_numpy(zero_copy_only=False)
         values = self._array.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(zero_copy_only=False)
         bad = ~np.isfinite(values)
-        if not missing.isdisjoint(("nan", "NaN")):  # `missing` has the texts that mean "no value", in any file
-            nan = np.isnan(values)
-            values, present, bad = np.where(nan, 0.0, values), present & ~nan, bad & ~nan
+        for text, same in (("nan", np.isnan), ("NaN", np.isnan), ("inf", np.isposinf), ("-inf", np.isneginf)):
+            if text in missing:  # which has the texts that mean "no value", in any file
+                absent = same(values)
+                values, present, bad = np.where(absent, 0.0, values), present & ~absent, bad & ~absent
         if bad.any():
             row = int(np.argmax(bad))
             raise NotANumber(row, str(values[row]))
@@ -290,6 +291,9 @@ class _ArrowColumn:
         """The file's types say it, not the cells."""
         kind = self._array.type
         return _is_real(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
+
+    def whole(self, row: int) -> str | None:
+        return str(self._array[row]) if pa.types.is_integer(self._array.type) else None
 
 
 def _chunks(path, file, encoder: TableEncoder, chunk_rows: int | None, start_row: int) -> Iterator[TableChunk]:

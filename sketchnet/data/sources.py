@@ -247,8 +247,10 @@ def _numbered(path: Path, labels: list[tuple[str, int]], learnt: dict) -> tuple[
 class TableSource(FileSource):
     """CSV, TSV or Parquet files, encoded by a TableEncoder; Parquet with list columns of ids needs none."""
 
-    def __init__(self, paths, encoder: TableEncoder, *, label: str | None = None, n_columns: int | None = None):
-        super().__init__(paths, encoder=encoder.to_dict(), label=label, n_columns=n_columns)
+    def __init__(self, paths, encoder: TableEncoder, *, label: str | None = None, n_columns: int | None = None, **csv):
+        """`csv` may say {"header": True}: that the first line has the names of the columns."""
+        super().__init__(paths, encoder=encoder.to_dict(), label=label, n_columns=n_columns, **csv)
+        self._csv = csv
 
     def _read(self, path, at, learnt):
         encoder = TableEncoder.from_dict(learnt.get("encoder") or self.options["encoder"])
@@ -265,8 +267,10 @@ class TableSource(FileSource):
         else:
             if encoder.n_columns is None and encoder.categories_ is None:
                 self._fit(encoder)
-            read = read_parquet_batches if path.suffix == ".parquet" else read_csv_batches
-            batches = read(path, encoder, **options)
+            if path.suffix == ".parquet":
+                batches = read_parquet_batches(path, encoder, **options)
+            else:
+                batches = read_csv_batches(path, encoder, **options, **self._csv)
         for batch in batches:
             rows += batch.n_rows
             if encoder is not None:
@@ -281,4 +285,4 @@ class TableSource(FileSource):
         parquet = [path.suffix == ".parquet" for path in self.paths]
         if any(parquet) and not all(parquet):
             raise InputError("Parquet and text tables cannot be one-hot encoded together; give a number of columns")
-        (fit_parquet if all(parquet) else fit_csv)(self.paths, encoder)
+        fit_parquet(self.paths, encoder) if all(parquet) else fit_csv(self.paths, encoder, **self._csv)

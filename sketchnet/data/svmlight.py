@@ -321,7 +321,7 @@ def _describe(buffer: np.ndarray, at: int, error: int, parser: _Parser) -> tuple
         kernels.SEVERAL: f"the line has no label or several; allowed is one, unless {_MULTI} is given",
         kernels.BAD_FEATURE: f"id {given} is not a whole number from 0 to 2**63 - 1",
         kernels.LARGE_ID: f"id {given} is too large; allowed are 0 to 2**63 - 1",
-        kernels.ZERO_ID: "id 0 in a file whose ids begin at 1; if they begin at 0, give base=0",
+        kernels.ZERO_ID: "id 0 in a file whose ids begin at 1; if they begin at 0, give --base 0 (in Python base=0)",
         kernels.HIGH_ID: f"id {given} is beyond the {parser.n_columns} columns, of which the first is {first}",
         kernels.BAD_VALUE: f"value {given} is not a finite decimal number",
         kernels.LARGE_VALUE: f"number {given} is too large for its type",

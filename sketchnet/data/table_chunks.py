@@ -22,7 +22,7 @@ class NotANumber(Exception):
 
 
 class TextColumn:
-    """Cells as text. Other kinds of column (see parquet.py) have the same three methods."""
+    """Cells as text. Other kinds of column (see parquet.py) have the same four methods."""
 
     def __init__(self, cells: Sequence[str]):
         self.cells = cells
@@ -58,6 +58,11 @@ class TextColumn:
                 raise
             return False
         return True
+
+    def whole(self, row: int) -> str | None:
+        """The cell, if a whole number is written there."""
+        text = self.cells[row].strip()
+        return text if text.lstrip("+-").isdigit() else None
 
 
 def is_infinite(text: str) -> bool:

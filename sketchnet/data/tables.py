@@ -24,6 +24,7 @@ FORMAT_VERSION = 1  # of TableEncoder.to_dict, and of the hash
 # The texts that pandas.read_csv takes for "no value", so that a file means the same here and there.
 MISSING = ("", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "null", "NULL", "None", "nan", "NaN")
 MISSING += ("-nan", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")  # as C libraries write NaN
+_EXACT = 2.0**53  # from where on float64 does not tell whole numbers apart
 _SETTINGS = ("label", "numeric", "categorical", "ignore", "missing", "n_columns", "seed", "dtype", "classes")
 _STATE = ("label_", "label_kind_", "kinds_", "categories_", "classes_", "classes_fixed_", "unknown_")
 
@@ -274,9 +275,16 @@ class TableEncoder:
 
     def _numbers(self, chunk: TableChunk, name: str):
         try:
-            return chunk.columns[name].numbers(self._missing)
+            values, present = chunk.columns[name].numbers(self._missing)
         except NotANumber as bad:
             raise self._no_number(chunk, name, bad, "the column is numeric") from None
+        long = np.flatnonzero(np.abs(values) >= _EXACT) if self.numeric == "auto" else ()
+        if len(long) and (text := chunk.columns[name].whole(int(long[0]))) is not None:
+            raise InputError(
+                f"{chunk.where(int(long[0]))}, column {name!r}: {text} has more digits than a number keeps, as ids "
+                "do; name the column in ignore (--ignore), or in categorical (--categorical) if each is a category"
+            )
+        return values, present
 
     def _no_number(self, chunk: TableChunk, name: str, bad: NotANumber, but: str) -> InputError:
         return InputError(

@@ -80,7 +80,7 @@ def check_table(d: int, per_column: float) -> None:
     if d * per_column > 2**34:
         raise InputError(
             f"{d:,} columns would need {d * per_column:.3g} weights; ask for a hashed table of a chosen size "
-            "(hashed_columns), such as 2**24"
+            "(hashed_columns; --set hashed_columns=16777216)"
         )
 
 

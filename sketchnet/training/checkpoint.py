@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +22,7 @@ FORMAT = 1
 _DTYPES = {torch.float32: "F32", torch.int64: "I64"}
 CONFIG, WEIGHTS, HISTORY, CHECKPOINT = "config.json", "weights.safetensors", "history.jsonl", "checkpoint.safetensors"
 PRETRAINING = "pretraining.safetensors"  # until the first checkpoint
+_ASIDE, _BACK = ".replaced", ".restored"  # folders for a model, until another has begun in its place or it is back
 FILES = (CONFIG, WEIGHTS, HISTORY, CHECKPOINT, PRETRAINING)
 
 
@@ -88,6 +90,31 @@ def length_of(path: Path, name: str) -> int:
 def has_begun(folder: Path) -> bool:
     """Whether there is anything of a training in the folder to go on with."""
     return any((folder / name).exists() for name in (CHECKPOINT, PRETRAINING, WEIGHTS))
+
+
+def set_aside(folder: Path) -> None:
+    """Put a model that is to be replaced aside, until there is something of the new one."""
+    found, back = [folder / name for name in FILES if (folder / name).exists()], folder / _BACK
+    if found:
+        with writing(folder):
+            back.mkdir(exist_ok=True)
+            for path in found:
+                path.rename(back / path.name)
+            back.rename(folder / _ASIDE)
+
+
+def settle(folder: Path) -> None:
+    """Forget the model that was put aside, or, where nothing came of the new one, bring it back. Cut off at any point,
+    the next call goes on.
+    """
+    aside, back = folder / _ASIDE, folder / _BACK
+    with writing(folder):
+        if aside.is_dir():
+            shutil.rmtree(aside) if has_begun(folder) else aside.rename(back)
+        if back.is_dir():
+            for path in back.iterdir():
+                path.replace(folder / path.name)
+            back.rmdir()
 
 
 def is_unfinished(folder: Path) -> bool:

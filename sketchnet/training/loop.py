@@ -79,7 +79,11 @@ def _held(folder: Path, team: Processes) -> Iterator[None]:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        yield
+        checkpoint.settle(folder)
+        try:
+            yield
+        finally:
+            checkpoint.settle(folder)
 
 
 def _is_done(folder: Path, model: Model, overwrite: bool) -> bool:
@@ -88,8 +92,7 @@ def _is_done(folder: Path, model: Model, overwrite: bool) -> bool:
     names = (checkpoint.CHECKPOINT, checkpoint.WEIGHTS, checkpoint.HISTORY, checkpoint.PRETRAINING)
     files = [folder / name for name in names]
     if overwrite:
-        for path in (folder / checkpoint.CONFIG, *files):
-            path.unlink(missing_ok=True)
+        checkpoint.set_aside(folder)
     if (folder / checkpoint.CONFIG).exists():
         theirs = checkpoint.read_config(folder)
         different = [part for part in ours if theirs.get(part) != ours[part]]
@@ -189,7 +192,7 @@ def _is_finite(network: nn.Module) -> bool:
 
 
 def _advice(config: TrainingConfig, folder: Path | None) -> str:
-    kept = f"; {folder} keeps the state before it" if folder is not None else ""
+    kept = f"; {folder} keeps the state before it" if folder is not None and checkpoint.has_begun(folder) else ""
     return f"the rate {config.rate:g} may be too high, or values too large{kept}"
 
 

@@ -50,6 +50,15 @@ def test_strings(tmp_path):
     assert [classes[int(i)] for i in shards.labels] == [fields[1] for fields in chosen]
 
 
+def test_values_that_the_training_rows_do_not_have(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\nred,0\nblue,1\n")
+    (tmp_path / "b.csv").write_text("x,y\ngreen,0\nblue,1\n")
+    good("ingest", "a.csv", "a", "--label", "y", cwd=tmp_path)
+    done = sketchnet("ingest", "b.csv", "b", "--like", "a", cwd=tmp_path)
+    said = "b.csv, column 'x': 1 values that the training rows do not have, left out\n"
+    assert (done.returncode, done.stderr) == (0, said)
+
+
 def test_a_header_of_strings(tmp_path):
     (tmp_path / "urls.tsv").write_text("split\tlabel\turl\n" + "train\tgood\ta.example\ntrain\tbad\tb.example\n" * 9)
     args = "ingest urls.tsv out --text --text-column 3 --label-column 2 --columns 1000 --json".split()
@@ -126,7 +135,7 @@ def test_npz(tmp_path):
         (["a.svm", "out", "--base", "2"], "--base 2 is not possible"),
         (["a.svm", "out", "--memory", "1MB"], "--memory 1MB is too little"),
         (["a.svm", "out", "--norm", "l2"], "--norm is for text, but a.svm is read as svmlight"),
-        (["a.svm", "out", "--header"], "--header is for text, but a.svm is read as svmlight"),
+        (["a.svm", "out", "--header"], "--header is for text and tables, but a.svm is read as svmlight"),
         (["a.svm", "out", "--columns", "0"], "Invalid value for '--columns'"),
         (["a.svm", "."], "has files that no ingest wrote"),
         (["a.svm", "out", "--like", "nothing"], "there is no nothing/dataset.json"),

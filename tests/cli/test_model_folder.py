@@ -7,6 +7,7 @@ import pytest
 from sketchnet.cli import _go_on
 from sketchnet.cli.model_folder import reading_folder
 from sketchnet.errors import InputError
+from sketchnet.training import checkpoint
 from sketchnet.training.processes import Processes
 from tests.cli.command_line import bad, contents, good, sketchnet
 from tests.cli.planted import TINY
@@ -49,6 +50,38 @@ def test_rows_that_no_network_takes_leave_nothing_in_the_way(tmp_path):
         assert list((tmp_path / "model").iterdir()) == []
     (tmp_path / "rows.svm").write_text(ROWS)
     good("train", "rows.svm", "--out", "model", *TINY, "--epochs", "1", cwd=tmp_path)
+
+
+def test_a_model_stays_until_there_is_something_of_the_new_one(tmp_path):
+    (tmp_path / "rows.svm").write_text(ROWS)
+    good("train", "rows.svm", "--out", "model", *TINY, cwd=tmp_path)
+    before = contents(tmp_path)
+    diverges = ("--overwrite", "--no-wide", "--set", "rate=1e300")
+    tiny = [word for word in TINY if not word.startswith("rate=")]
+    tiny.remove("--set")
+    done = sketchnet("train", "rows.svm", "--out", "model", *tiny, *diverges, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "may be too high" in done.stderr
+    assert "keeps the state" not in done.stderr
+    assert contents(tmp_path) == before
+    good("train", "rows.svm", "--out", "model", *TINY, "--overwrite", "--seed", "1", cwd=tmp_path)
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "config.json",
+        "history.jsonl",
+        "weights.safetensors",
+    ]
+
+
+@pytest.mark.parametrize("place", [".replaced", ".restored"])
+def test_a_run_that_was_killed_before_it_had_something(place, tmp_path):
+    (tmp_path / "rows.svm").write_text(ROWS)
+    good("train", "rows.svm", "--out", "model", *TINY, cwd=tmp_path)
+    before = contents(tmp_path)
+    (tmp_path / "model" / place).mkdir()
+    for name in ("config.json", "weights.safetensors"):
+        (tmp_path / "model" / name).rename(tmp_path / "model" / place / name)
+    checkpoint.settle(tmp_path / "model")
+    assert contents(tmp_path) == before
 
 
 def test_after_an_interrupted_overwrite(monkeypatch):

@@ -71,6 +71,14 @@ def test_types_of_columns(tmp_path):
         read(path, encoder=TableEncoder(n_columns=9))
 
 
+def test_long_ids_and_infinity(tmp_path):
+    path = put(tmp_path, {"id": [1, 2**60], "x": [1.0, float("inf")]})
+    with pytest.raises(InputError, match="row 1, column 'id': 1152921504606846976 has more digits than a number"):
+        read(path, encoder=TableEncoder(n_columns=9))
+    encoder = fit_parquet(path, TableEncoder(ignore=["id"], missing=["inf"]))
+    assert joined(read(path, encoder=encoder)).indptr.tolist() == [0, 1, 1]
+
+
 def test_nan_is_missing(tmp_path):
     path = put(tmp_path, {"a": [1.5, np.nan, None, 0.0], "b": ["u", "NA", "nan", None], "y": [1.0, 2.0, 3.0, np.nan]})
     encoder = fit_parquet(path, TableEncoder(ignore=["y"]))

@@ -101,7 +101,7 @@ def test_base(file):
         read_svmlight(b, n_columns=5)
     with pytest.raises(InputError, match=r"b:1:7: id '5' is beyond the 5 columns"):
         list(SvmlightReader(b, n_columns=5))
-    with pytest.raises(InputError, match=r"b:1:3: id 0 in a file whose ids begin at 1; .* give base=0"):
+    with pytest.raises(InputError, match=r"b:1:3: id 0 in a file whose ids begin at 1; .* give --base 0"):
         read_svmlight(b, base=1)
 
 

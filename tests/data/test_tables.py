@@ -115,6 +115,27 @@ def test_infinity_is_not_missing(tmp_path):
     assert fit_csv(path, TableEncoder()).kinds_ == {"a": "categorical"}
 
 
+def test_long_ids_are_no_numbers(tmp_path):
+    path = write(tmp_path, "a,b\n1,9007199254740991\n2,-9007199254740993\n")
+    message = r"a.csv, line 3, column 'b': -9007199254740993 has more digits than a number keeps.* ignore \(--ignore\)"
+    for label in (None, "b"):
+        with pytest.raises(InputError, match=message):
+            list(read_csv_batches(path, TableEncoder(label, n_columns=9)))
+    assert fit_csv(path, TableEncoder(categorical=["b"])).kinds_ == {"a": "numeric", "b": "categorical"}
+    assert joined(read_csv_batches(path, TableEncoder(numeric=["a", "b"], n_columns=9))).n_rows == 2
+    path = write(tmp_path, "a\n1e30\n2.5\n")
+    assert joined(read_csv_batches(path, TableEncoder(n_columns=9))).n_rows == 2
+
+
+def test_a_numeric_name_that_is_asked_for(tmp_path):
+    path = write(tmp_path, "2019,2020,kind\n1,2,a\n3,4,b\n")
+    assert list(fit_csv(path, TableEncoder()).kinds_) == ["c0", "c1", "c2"]
+    assert fit_csv(path, TableEncoder("kind")).kinds_ == {"2019": "numeric", "2020": "numeric"}
+    assert fit_csv(path, TableEncoder(ignore=["2019"])).kinds_ == {"2020": "numeric", "kind": "categorical"}
+    encoder = fit_csv(path, TableEncoder("kind"))
+    assert joined(read_csv_batches(path, encoder)).n_rows == 2
+
+
 @pytest.mark.parametrize("label", [None, "a"])
 def test_a_slip_among_numbers_is_an_error(label, tmp_path):
     """One number in twenty, at most, may be a slip; with more, the column is one of names."""
