@@ -114,10 +114,26 @@ class Slot:
         return [mine[: len(array)].copy_(torch.from_numpy(array)) for mine, array in zip(self.brought, part.arrays)]
 
 
+def batch_norm(x, weight, bias, running_mean, running_var, momentum, epsilon, dtype):
+    mean, variance = x.mean(dim=0), x.var(dim=0, correction=0)
+    inverse = (variance + epsilon).rsqrt()
+    running_mean.lerp_(mean, momentum)
+    running_var.lerp_(variance * len(x) / (len(x) - 1), momentum)
+    return (x - mean) * inverse * weight + bias, torch.stack([mean, inverse])
+
+
+def batch_norm_backward(gradient, x, weight, saved):
+    normal = (x - saved[0]) * saved[1]
+    total, products = gradient.sum(dim=0), (gradient * normal).sum(dim=0)
+    inside = gradient - total / len(x) - normal * products / len(x)
+    return inside * weight * saved[1], products, total
+
+
 @pytest.fixture
 def card(monkeypatch):
     """Make captured steps possible here, and take them."""
     kernels = (sketch_forward, sketch_backward, wide_forward, wide_backward, adam_rows, adam_all, moments, normalise)
+    kernels += (batch_norm, batch_norm_backward)
     stand_in = SimpleNamespace(**{kernel.__name__: kernel for kernel in kernels})
     for module in (card_rows, card_layers, card_optimisers):
         monkeypatch.setattr(module, "backend", lambda name="cpu": stand_in if name == "gpu" else CPU)
@@ -128,7 +144,7 @@ def card(monkeypatch):
     stream = SimpleNamespace(wait_stream=lambda other: None, wait_event=lambda event: None)
     for name in ("device", "stream", "graph"):
         monkeypatch.setattr(torch.cuda, name, lambda what: contextlib.nullcontext())
-    monkeypatch.setattr(torch.cuda, "Stream", lambda: stream)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device=None: stream)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: stream)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", SimpleNamespace)
     capture = captured.CapturedSteps._capture
