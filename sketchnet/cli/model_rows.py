@@ -214,10 +214,10 @@ class ModelRows:
             bad = (batch.indices >= config.n_columns).nonzero()[0]
             if len(bad):
                 row = int(batch.indptr.searchsorted(bad[0] + batch.indptr[0], side="right")) - 1
-                raise InputError(
-                    f"row {rows_before + row} has column id {int(batch.indices[bad[0]]) + self.base}; the model was "
-                    f"trained on {self.base} to {config.n_columns - 1 + self.base}"
-                )
+                where = "standard input" if self._stdin else self._path
+                column, last = int(batch.indices[bad[0]]) + self.base, config.n_columns - 1 + self.base
+                allowed = f"the model was trained on {self.base} to {last}"
+                raise InputError(f"{where}: row {rows_before + row} has column id {column}; {allowed}")
             raise InputError(f"{self._path} has {batch.n_columns:,} columns; the model has {config.n_columns:,}")
         return replace(batch, n_columns=config.n_columns)
 
