@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from math import isfinite
 from numbers import Real
 
@@ -48,5 +47,7 @@ def check_choice(name: str, value, allowed: Collection[str]) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """The end of a message about a name that is none of those known: the nearest ones, or all."""
+    from difflib import get_close_matches
+
     near = get_close_matches(name, sorted(known))
     return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"

@@ -64,15 +64,17 @@ class InputOptions:
         """The format of the inputs; options of other formats are an error."""
         kind = "text" if self.text else _kind(inputs, self.format, known)
         given = {
-            "svmlight": ("base", "labels", "skip_bad_lines"),
-            "table": ("label", "categorical", "ignore", "missing"),
-            "text": ("text_column", "label_column", "where", *_HASHING),
-            "text and tables": ("header",),
+            ("svmlight",): ("base", "labels", "skip_bad_lines"),
+            ("table",): ("label", "categorical", "ignore", "missing"),
+            ("text",): ("text_column", "label_column", "where", *_HASHING),
+            ("text", "table"): ("header",),
         }
-        for other, names in given.items():
-            stray = [name for name in names if getattr(self, name) is not None and kind not in other]
+        for others, names in given.items():
+            stray = [name for name in names if getattr(self, name) is not None and kind not in others]
             if stray:
-                raise InputError(f"--{stray[0].replace('_', '-')} is for {other}, but {inputs[0]} is read as {kind}")
+                raise InputError(
+                    f"--{stray[0].replace('_', '-')} is for {' and '.join(others)}, but {inputs[0]} is read as {kind}"
+                )
         return kind
 
     def source(self, inputs: list[Path], memory: str, seed: int, known: dict, scratch: Path):
@@ -128,8 +130,9 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
     kinds, unknown = set(), []
     for path in inputs:
         suffixes = [suffix for suffix in path.suffixes if suffix not in SUFFIXES]
-        kinds.add(_FORMATS.get(suffixes[-1] if suffixes else ""))
-        unknown += [path] if None in kinds else []
+        kind = _FORMATS.get(suffixes[-1] if suffixes else "")
+        kinds.add(kind)
+        unknown += [path] if kind is None else []
     if "hasher" in known:
         named = kinds - {None}
         if named and not all(".tsv" in path.suffixes for path in inputs):

@@ -85,13 +85,12 @@ class Product(torch.autograd.Function):
 
 
 class BatchNormalised(torch.autograd.Function):
-    """What `nn.BatchNorm` does in training, in bfloat16."""
+    """What `nn.BatchNorm` does in training, in bfloat16. It does not count batches, which nobody asks for."""
 
     @staticmethod
     def forward(ctx, x, weight, bias, norm):
         running = norm.running_mean, norm.running_var
         out, saved = backend("gpu").batch_norm(x, weight, bias, *running, norm.momentum, norm.eps, torch.bfloat16)
-        norm.num_batches_tracked.add_(1)
         ctx.save_for_backward(x, weight, saved)
         return out
 

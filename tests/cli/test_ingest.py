@@ -135,7 +135,7 @@ def test_npz(tmp_path):
         (["a.svm", "out", "--base", "2"], "--base 2 is not possible"),
         (["a.svm", "out", "--memory", "1MB"], "--memory 1MB is too little"),
         (["a.svm", "out", "--norm", "l2"], "--norm is for text, but a.svm is read as svmlight"),
-        (["a.svm", "out", "--header"], "--header is for text and tables, but a.svm is read as svmlight"),
+        (["a.svm", "out", "--header"], "--header is for text and table, but a.svm is read as svmlight"),
         (["a.svm", "out", "--columns", "0"], "Invalid value for '--columns'"),
         (["a.svm", "."], "has files that no ingest wrote"),
         (["a.svm", "out", "--like", "nothing"], "there is no nothing/dataset.json"),

@@ -229,7 +229,8 @@ def test_a_stopped_run_goes_on(card, settings, moved, room, tmp_path, monkeypatc
         card.off()
     train(again, examples, None, folder=tmp_path)
     for name, tensor in whole.network.state_dict().items():
-        torch.testing.assert_close(again.network.state_dict()[name], tensor, rtol=1e-3, atol=1e-4)
+        if not name.endswith("num_batches_tracked"):  # which captured steps leave alone
+            torch.testing.assert_close(again.network.state_dict()[name], tensor, rtol=1e-3, atol=1e-4)
 
 
 def test_what_goes_wrong_at_the_start_leaves_the_network_as_it_was(card, monkeypatch):
