@@ -42,6 +42,7 @@ STREAM_VALID = 19  # rows held back for validation
 STREAM_TABLE = 20  # key of the hash of column ids into a table
 STREAM_RBM = 21  # seed of the Gibbs chains in a step; its row is epoch and step, its block the layer
 STREAM_NGRAM = 64  # key of the hash of n-grams
+STREAM_INIT = 0x494E4954  # seeds of the layers of a model, and of the groups of a layer
 STREAM_SPLIT = 0x53504C54  # random parts of named data sets
 
 _MASK32 = np.uint64(0xFFFFFFFF)

@@ -180,14 +180,14 @@ def _draw(operator: Operator, out: torch.Tensor, blocks: int) -> None:
     if isinstance(operator.scheme, SRHT):
         # P^T = S^T H D: the rows of S^T, transformed. Bit parity, which suits sparse data, takes one step an entry
         # and frequency; the fast transform takes log2(size) an entry for all frequencies at once.
-        offsets, at, values = operator._picks(slice(0, operator.k), kernels)
+        offsets, at, values = operator.picks(slice(0, operator.k), kernels)
         rows = np.zeros((operator.k, operator.size), np.float32)
         rows[np.repeat(np.arange(operator.k), np.diff(offsets)), at.astype(np.int64)] = values
-        keys = [operator._key, *(random.hash_key(operator.seed, random.STREAM_DIAGONAL, b) for b in range(1, blocks))]
+        keys = [operator.key, *(random.hash_key(operator.seed, random.STREAM_DIAGONAL, b) for b in range(1, blocks))]
         out.copy_(torch.from_numpy(hadamard_rows(rows, keys)[:, : operator.d]))
         return
     for span in spans(operator.d, _AT_ONCE):
-        entries = operator._entries(np.arange(span.start, span.stop), slice(0, operator.k), kernels)
+        entries = operator.entries(np.arange(span.start, span.stop), slice(0, operator.k), kernels)
         out[:, span] = torch.from_numpy(entries).T
 
 

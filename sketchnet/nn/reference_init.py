@@ -17,8 +17,6 @@ from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn.weight_shape import WeightShape
 
-_STREAM_PART = 0x494E4954  # the seed of a layer and of a group; "INIT"
-
 
 def sparse_(
     tensor: torch.Tensor,
@@ -119,7 +117,7 @@ def seed_from(seed: int | None, generator: torch.Generator | None = None) -> int
 
 def part_seed(seed: int, layer: int, group: int = 0) -> int:
     """The seed of a layer of a model, or of a group of a layer."""
-    low, high = random.words(seed, _STREAM_PART, layer, group)[0, :2].tolist()
+    low, high = random.words(seed, random.STREAM_INIT, layer, group)[0, :2].tolist()
     return low | high << 32
 
 

@@ -31,31 +31,31 @@ class CountSketch(Scheme):
 
 
 class CountSketchOperator(SparseOperator):
-    _per_row = 1.0
+    per_entry = 1.0
 
     @cached_property
-    def _key(self):
+    def key(self):
         return random.hash_key(self.seed, random.STREAM_BUCKET)
 
     def _rows(self, ids, kernels):
-        return np.arange(len(ids) + 1), kernels.draw_buckets(self._key, ids, self.k)
+        return np.arange(len(ids) + 1), kernels.draw_buckets(self.key, ids, self.k)
 
     def codes(self, ids) -> np.ndarray:
         """The second array of `pattern`; the first is known, since every row has one non-zero."""
-        return backend().draw_buckets(self._key, ids, self.k)
+        return backend().draw_buckets(self.key, ids, self.k)
 
     def plan(self, X: CsrBatch, budget: int) -> Plan:
         return plan_rows(X.indptr, self.d, self.k, 0, budget)
 
     def run(self, X, out, plan, kernels, done=0) -> Iterator[int]:
         for number, unit in enumerate(plan.units[done:], start=done + 1):
-            kernels.count_sketch(*X.rows(unit.rows).arrays, self._key, out[unit.rows])
+            kernels.count_sketch(*X.rows(unit.rows).arrays, self.key, out[unit.rows])
             yield number
 
     def solve_gram(self, Y: np.ndarray, memory=None) -> np.ndarray:
         """Columns of P never share a row, so P^T P is diagonal: the number of rows in each bucket."""
         counts, step = np.zeros(self.k), 1 << 20
         for start in range(0, self.d, step):
-            codes = backend().draw_buckets(self._key, np.arange(start, min(self.d, start + step)), self.k)
+            codes = backend().draw_buckets(self.key, np.arange(start, min(self.d, start + step)), self.k)
             counts += np.bincount(np.where(codes < 0, ~codes, codes), minlength=self.k)
         return Y / np.maximum(counts, 1)

@@ -51,7 +51,7 @@ class DenseOperator(Operator):
         for span in spans(self.d, _DRAWN_AT_ONCE):
             self._draw(np.arange(span.start, span.stop), first, panel[span], kernels)
 
-    def _entries(self, rows, columns, kernels) -> np.ndarray:
+    def entries(self, rows, columns, kernels) -> np.ndarray:
         first = columns.start // 4 * 4
         out = np.empty((len(rows), _rounded_up(columns.stop - first)), np.float32)
         self._draw(rows, first, out, kernels)

@@ -49,21 +49,21 @@ class LiOperator(SparseOperator):
         super().__init__(scheme, d, seed, scale=sqrt(self.s / scheme.k))
 
     @cached_property
-    def _thresholds(self) -> np.ndarray:
+    def thresholds(self) -> np.ndarray:
         with localcontext(prec=60):
             return random.skip_thresholds(1 / Decimal(self.s), self.k)
 
     @property
-    def _per_row(self) -> float:
+    def per_entry(self) -> float:
         return self.k / self.s
 
     def _rows(self, ids, kernels):
-        return kernels.draw_skips(self.seed, random.STREAM_SKIP, ids, self.k, self._thresholds, self._per_row)
+        return kernels.draw_skips(self.seed, random.STREAM_SKIP, ids, self.k, self.thresholds, self.per_entry)
 
     def plan(self, X: CsrBatch, budget: int) -> Plan:
         # A column takes its id and offset, and a 32-bit code for each of its non-zeros, twice while pieces are joined,
         # and as much again that the allocator keeps.
-        return plan_rows(X.indptr, self.d, self.k, 16 + 18 * (self._per_row + 1), budget)
+        return plan_rows(X.indptr, self.d, self.k, 16 + 18 * (self.per_entry + 1), budget)
 
     def run(self, X, out, plan, kernels, done=0) -> Iterator[int]:
         p = None if plan.compact or done == len(plan.units) else self._rows(np.arange(self.d), kernels)

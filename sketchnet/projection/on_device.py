@@ -99,7 +99,7 @@ def product_on(operator: Operator, card: torch.device) -> Callable:
 @product_on.register
 def _(operator: CountSketchOperator, card):
     kernels = backend("gpu")
-    return lambda indptr, indices, values, out: kernels.count_sketch(indptr, indices, values, operator._key, out)
+    return lambda indptr, indices, values, out: kernels.count_sketch(indptr, indices, values, operator.key, out)
 
 
 @product_on.register
@@ -116,17 +116,17 @@ def _(operator: AchlioptasOperator, card):
 
 @product_on.register
 def _(operator: LiOperator, card):
-    thresholds = torch.from_numpy(operator._thresholds.view(np.int64)).to(card)
+    thresholds = torch.from_numpy(operator.thresholds.view(np.int64)).to(card)
     kernels, how = backend("gpu"), (operator.seed, random.STREAM_SKIP, thresholds, operator.scale)
     return lambda indptr, indices, values, out: kernels.multiply_skips(indptr, indices, values, *how, out)
 
 
 @product_on.register
 def _(operator: SRHTOperator, card):
-    kernels, columns = backend("gpu"), operator._spans(DEFAULT_BUDGET)
+    kernels, columns = backend("gpu"), operator.column_spans(DEFAULT_BUDGET)
 
     def picks(span):
-        offsets, at, weights = operator._picks(span, backend())
+        offsets, at, weights = operator.picks(span, backend())
         at = at.view(np.int32 if at.dtype == np.uint32 else np.int64)
         return [torch.from_numpy(array).to(card) for array in (offsets, at, weights)]
 
@@ -134,7 +134,7 @@ def _(operator: SRHTOperator, card):
 
     def product(indptr, indices, values, out):
         for span in columns:
-            how = operator._key, *(kept or picks(span)), operator.scale
+            how = operator.key, *(kept or picks(span)), operator.scale
             kernels.hadamard_sparse(indptr, indices, values, *how, out, span)
 
     return product

@@ -79,7 +79,7 @@ class Operator(ABC):
         if len(rows) == 0 or len(columns) == 0:
             return np.zeros((len(rows), len(columns)), dtype)
         first, last = int(columns.min()), int(columns.max())
-        entries = self._entries(rows, slice(first, last + 1), kernel_backend(backend))
+        entries = self.entries(rows, slice(first, last + 1), kernel_backend(backend))
         return (entries[:, columns - first] * self.scale).astype(dtype)
 
     def solve_gram(self, Y: np.ndarray, memory: str | int | None = None) -> np.ndarray:
@@ -152,7 +152,7 @@ class Operator(ABC):
         """Project X unit by unit into `out`, leaving out the first `done`; yields how many units are done."""
 
     @abstractmethod
-    def _entries(self, rows: np.ndarray, columns: slice, kernels: ModuleType) -> np.ndarray:
+    def entries(self, rows: np.ndarray, columns: slice, kernels: ModuleType) -> np.ndarray:
         """P[rows, columns] / scale."""
 
     def _apply_to_dense(self, X: np.ndarray, out: np.ndarray, budget: int, kernels: ModuleType) -> None:

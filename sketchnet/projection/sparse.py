@@ -19,12 +19,8 @@ class SparseOperator(Operator):
     sparse = True
 
     @property
-    def per_entry(self) -> float:
-        return self._per_row
-
-    @property
     @abstractmethod
-    def _per_row(self) -> float:
+    def per_entry(self) -> float:
         """Non-zeros of a row of P, on average."""
 
     @abstractmethod
@@ -40,11 +36,11 @@ class SparseOperator(Operator):
         signs, columns = np.where(codes < 0, -1.0, 1.0), np.where(codes < 0, ~codes, codes)
         return sparse.csr_array((signs, columns, indptr), shape=(len(ids), self.k))
 
-    def _entries(self, rows, columns, kernels) -> np.ndarray:
+    def entries(self, rows, columns, kernels) -> np.ndarray:
         return self._matrix(rows, kernels)[:, columns].toarray()
 
     def _apply_to_sparse(self, X: CsrBatch, dtype, budget: int, kernels) -> sparse.csr_array:
-        plan = plan_rows(X.indptr, 2**63, self.k, 16 + 48 * (self._per_row + 1), budget)
+        plan = plan_rows(X.indptr, 2**63, self.k, 16 + 48 * (self.per_entry + 1), budget)
         products = [self._product(X.rows(unit.rows), dtype, kernels) for unit in plan.units]
         return sparse.vstack([sparse.csr_array((0, self.k), dtype=dtype), *products], format="csr")
 

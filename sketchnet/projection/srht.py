@@ -73,7 +73,7 @@ class SRHTOperator(Operator):
         self._per_column = scheme.density * self.size if is_sparse else 1.0
 
     @cached_property
-    def _key(self):
+    def key(self):
         return random.hash_key(self.seed, random.STREAM_DIAGONAL)
 
     @cached_property
@@ -96,17 +96,17 @@ class SRHTOperator(Operator):
         return chosen
 
     @cached_property
-    def _thresholds(self) -> np.ndarray:
+    def thresholds(self) -> np.ndarray:
         return random.skip_thresholds(Decimal(self.scheme.density), self.size)
 
-    def _picks(self, columns: slice, kernels):
+    def picks(self, columns: slice, kernels):
         """Which frequencies make up each column: CSR arrays (offsets, frequencies, weights)."""
         number = np.uint32 if self.size <= 2**32 else np.uint64
         count = columns.stop - columns.start
         if self.scheme.form == "subsampled":
             return np.arange(count + 1), self._frequencies[columns].astype(number), np.ones(count, np.float32)
         ids = np.arange(columns.start, columns.stop)
-        drawn = self.size, self._thresholds, self._per_column
+        drawn = self.size, self.thresholds, self._per_column
         offsets, codes = kernels.draw_skips(self.seed, random.STREAM_S_SKIP, ids, *drawn)
         at, weights = np.where(codes < 0, ~codes, codes), np.where(codes < 0, -1, 1).astype(np.float32)
         if self.scheme.entries == "normal":
@@ -126,7 +126,7 @@ class SRHTOperator(Operator):
         """Whether the wanted frequencies are so few that the transform may leave its lowest levels to them."""
         return self.size >= 16 and 4 * self.k * self._per_column <= self.size
 
-    def _spans(self, budget: int) -> list[slice]:
+    def column_spans(self, budget: int) -> list[slice]:
         """Column slices of S that fit: about 32 bytes a non-zero while it is drawn, in half the budget."""
         width = int(budget / 2 / (32 * max(1.0, self._per_column)))
         if width == 0:
@@ -150,7 +150,7 @@ class SRHTOperator(Operator):
         if longest_row(X.indptr) > self._parity_limit:
             self._threads(budget, 8)
         rows = plan_rows(X.indptr, self.d, self.k, 0, budget)
-        units = [Unit(unit.rows, span) for span in self._spans(budget) for unit in rows.units]
+        units = [Unit(unit.rows, span) for span in self.column_spans(budget) for unit in rows.units]
         return Plan(units, compact=False, budget=budget)
 
     def run(self, X, out, plan, kernels, done=0) -> Iterator[int]:
@@ -158,15 +158,15 @@ class SRHTOperator(Operator):
         threads = self._threads(plan.budget, out.itemsize) if longest_row(X.indptr) > limit else None
         for number, unit in enumerate(plan.units[done:], start=done + 1):
             if unit.columns != at:
-                at, picks = unit.columns, self._picks(unit.columns, kernels)
-            rows, how = X.rows(unit.rows).arrays, (self._key, self.size, limit, self._few)
+                at, picks = unit.columns, self.picks(unit.columns, kernels)
+            rows, how = X.rows(unit.rows).arrays, (self.key, self.size, limit, self._few)
             kernels.hadamard_sparse(*rows, *how, *picks, self.scale, out[unit.rows], unit.columns, threads)
             yield number
 
-    def _entries(self, rows, columns, kernels) -> np.ndarray:
+    def entries(self, rows, columns, kernels) -> np.ndarray:
         out = np.empty((len(rows), columns.stop - columns.start))
         identity = np.arange(len(rows) + 1), rows, np.ones(len(rows))
-        how, picks = (self._key, self.size, 2, False), self._picks(columns, kernels)
+        how, picks = (self.key, self.size, 2, False), self.picks(columns, kernels)
         kernels.hadamard_sparse(*identity, *how, *picks, 1.0, out, slice(0, out.shape[1]))
         return out
 
@@ -176,7 +176,7 @@ class SRHTOperator(Operator):
         if self.scheme.form == "sparse":  # a column of S may be empty, so bad values need not show in the result
             check_finite(X)
         threads = self._threads(budget, out.itemsize)
-        for span in self._spans(budget):
-            how, picks = (self._key, self.size, self._few), self._picks(span, kernels)
+        for span in self.column_spans(budget):
+            how, picks = (self.key, self.size, self._few), self.picks(span, kernels)
             kernels.hadamard_dense(X, *how, *picks, self.scale, out, span, threads)
         check_source(X, out)

@@ -52,7 +52,7 @@ class Sketch(torch.autograd.Function):
     def forward(ctx, bias, table, operator, rows, csr, keys, rate, gate):
         """`gate`, where there is one, is 0 in steps that leave the layer's weights alone, else 1."""
         out = torch.empty(len(rows), operator.k, device=bias.device)
-        where = operator._key if table.outputs is None else table.outputs
+        where = operator.key if table.outputs is None else table.outputs
         backend("gpu").sketch_forward(rows, csr, keys, rate, where, table.weight, bias, out)
         ctx.kept = table, where, rows, csr, keys, rate, gate
         return out

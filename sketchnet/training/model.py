@@ -135,7 +135,7 @@ def load_model(folder: str | Path) -> Model:
 
 def _like_li(path: Path, layer: LearnableProjection) -> torch.Tensor:
     """Li's weights as the file has them, if there can be so many: counting them would take a walk over all columns."""
-    n, expected = checkpoint.length_of(path, "projection.weight"), layer.operator.d * layer.operator._per_row
+    n, expected = checkpoint.length_of(path, "projection.weight"), layer.operator.d * layer.operator.per_entry
     if abs(n - expected) > 10 * (expected + 10) ** 0.5:
         raise InputError(f"{path} has {n} weights for a projection that has about {expected:.0f}")
     return torch.empty(n, device="meta")

@@ -122,10 +122,10 @@ def test_sparse_srht_is_d_h_s(entries):
     d, k, density = 500, 2000, 0.1
     operator = SRHT(k, form="sparse", density=density, entries=entries).sample(d, 5)
     assert operator.size == 512
-    offsets, at, weights = operator._picks(slice(0, k), backend())
+    offsets, at, weights = operator.picks(slice(0, k), backend())
     S = np.zeros((512, k))
     S[at.astype(int), np.repeat(np.arange(k), np.diff(offsets))] = weights / np.sqrt(density)
-    D = 1.0 - 2.0 * random.sign_bit_of(random.hash64(np.arange(d, dtype=np.uint64), *operator._key))
+    D = 1.0 - 2.0 * random.sign_bit_of(random.hash64(np.arange(d, dtype=np.uint64), *operator.key))
     assert np.allclose(operator.block(slice(None)), D[:, None] * hadamard(512)[:d] @ S / np.sqrt(k * 512), atol=1e-6)
     assert_mean((S != 0).ravel().astype(float), density, density * (1 - density))
     values = S[S != 0] * np.sqrt(density)

@@ -34,7 +34,7 @@ class IdentityOperator(Operator):
             out[unit.rows] = X.rows(unit.rows).scipy().toarray()
             yield number
 
-    def _entries(self, rows, columns, kernels) -> np.ndarray:
+    def entries(self, rows, columns, kernels) -> np.ndarray:
         return np.equal.outer(rows, np.arange(columns.start, columns.stop)).astype(float)
 
 
