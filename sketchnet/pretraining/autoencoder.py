@@ -17,12 +17,12 @@ from sketchnet.memory import parse_memory
 from sketchnet.nn import Autoencoder, AutoencoderConfig
 from sketchnet.pretraining.course import pretrain_autoencoder
 from sketchnet.training.config import TrainingConfig
+from sketchnet.training.course import Course, Run
 from sketchnet.training.defaults import is_auto, machine_epochs
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
-from sketchnet.training.optimisers import make_optimiser
 from sketchnet.training.rows import timed
-from sketchnet.training.steps import PlainSteps
+from sketchnet.training.steps import EagerSteps
 from sketchnet.training.task import Task
 
 _LOOKED_AT = 4096  # rows that tell counts from real numbers
@@ -63,13 +63,10 @@ def _are_counts(data) -> bool:
     return bool(((values >= 0) & (values == np.round(values))).all())
 
 
-class Unsupervised:
+class Unsupervised(Course):
     """Targets are not looked at."""
 
-    def check(self, model: Model) -> None:
-        """Every autoencoder can take it."""
-
-    def start(self, model: Model, examples: Examples, valid: Examples | None, run, attempt):
+    def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run, attempt) -> AutoencoderSteps:
         network = model.network
         if network.config.visible == "counts":
             with timed("moments", run.aside):
@@ -94,18 +91,14 @@ class Unsupervised:
         return {"stage": "centre", "moved_by": float(mean.norm())}
 
 
-class AutoencoderSteps(PlainSteps):
+class AutoencoderSteps(EagerSteps):
     """Rows are kept as the first layer takes them if they fit the budget, else read anew. What is left of them when
     some of their numbers are left out is made in every epoch, for many batches at a time.
     """
 
     def __init__(self, model: Model, examples: Examples, budget: int, team):
-        self._network, self._config, self._team = model.network, model.training, team
+        super().__init__(model.network, model.training, examples.data.n_rows, team)
         self._data, self._kept, self._valid, self._budget = examples.data, None, None, budget
-        self._optimiser = make_optimiser(self._network, self._config)
-        self._optimiser.shared = not team.alone
-        self._source = self
-        self.n_batches = -(-self._data.n_rows // self._config.batch_size)
         width = self._network.config.n_visible
         self._together = max(1, min(_TOGETHER, _NUMBERS // (width * self._config.batch_size)))
         if 4 * self._data.n_rows * width <= budget:
@@ -137,7 +130,7 @@ class AutoencoderSteps(PlainSteps):
             return self._network.visible(batch)
         return self._kept[torch.from_numpy(numbers).to(self._kept.device)]
 
-    def _loss(self, rows: np.ndarray, batch: tuple, step: int, mine: slice) -> torch.Tensor:
+    def loss(self, rows: np.ndarray, batch: tuple, step: int, mine: slice) -> torch.Tensor:
         return self._network.losses(*batch, mine).sum() / len(rows)
 
     def evaluate(self, examples: Examples) -> tuple[float, float]:
@@ -153,8 +146,8 @@ class AutoencoderSteps(PlainSteps):
 
     def _valid_rows(self, examples: Examples):
         """This process's share of them; kept from the first time on, if they fit the budget beside the others."""
-        if self._valid is not None:
-            yield from self._valid
+        if self._valid is not None and self._valid[0] is examples:
+            yield from self._valid[1]
             return
         n_rows = examples.data.n_rows + (0 if self._kept is None else len(self._kept))
         fits = 4 * n_rows * self._network.config.n_visible <= self._budget
@@ -164,4 +157,4 @@ class AutoencoderSteps(PlainSteps):
                 rows = self._network.visible(batch)
                 kept += [rows] if fits else []
                 yield rows
-        self._valid = kept if fits else None
+        self._valid = (examples, kept) if fits else None

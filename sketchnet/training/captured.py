@@ -27,7 +27,7 @@ from sketchnet.training.card_rows import make_rows, upload
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples
 from sketchnet.training.processes import Processes
-from sketchnet.training.steps import PlainSteps, evaluate, updates_projection
+from sketchnet.training.steps import PlainSteps, Steps, evaluate, updates_projection
 from sketchnet.training.task import Task
 
 _SHARE = 0.8  # of the card's free memory that rows and tables may take
@@ -35,7 +35,9 @@ _LEAST = 1 << 31  # bytes to spare for rows that come in windows, and for what s
 _REPORT = 64  # steps between two looks at the loss: each waits for the card
 
 
-def make_steps(network: SketchNetwork, task: Task, examples: Examples, config, budget: int, note, team: Processes):
+def make_steps(
+    network: SketchNetwork, task: Task, examples: Examples, config, budget: int, note, team: Processes
+) -> Steps:
     """Captured steps where they are possible, else plain ones."""
     if not team.any(not can_capture(network, task, config)):
         # Others may take the card's memory in the meantime. In a team, one process alone could not go another way.
@@ -74,8 +76,8 @@ def is_known(settings: NetworkConfig, task: Task, config: TrainingConfig) -> boo
     return not settings.wide and settings.feature_dropout == 0
 
 
-class CapturedSteps:
-    """The same face as `PlainSteps`, and checkpoints that either can go on from."""
+class CapturedSteps(Steps):
+    """The steps of `PlainSteps` on a card, with checkpoints that either can go on from."""
 
     def __init__(
         self,

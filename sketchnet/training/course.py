@@ -1,7 +1,8 @@
-"""What comes before the epochs of a network that learns labels, and after them. Other networks have other courses."""
+"""Courses: what comes before the epochs of a network, and after them. Here, for networks that learn labels."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from sketchnet.training.model import Model
 from sketchnet.training.processes import Processes
 from sketchnet.training.rates import choose_rates, rates_of
 from sketchnet.training.rows import scale_input
+from sketchnet.training.steps import Steps
 
 _WITH_CLASSES = ("binary", "multiclass")
 
@@ -59,14 +61,25 @@ class Run:
             self.note(record)
 
 
-class Supervised:
-    """Rates are tried; in the end a linear model may be blended in."""
+class Course(ABC):
+    """What a kind of network does before its epochs, in them, and after them."""
 
-    def check(self, model: Model) -> None:
+    def check(self, model: Model) -> None:  # noqa: B027 (most take any model)
         """Raise if such a model cannot take this course; before its folder is made."""
 
-    def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run, attempt: Callable):
+    @abstractmethod
+    def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run, attempt: Callable) -> Steps:
         """The steps that epochs consist of. `attempt(model, examples)` trains another model, as a trial."""
+
+    @abstractmethod
+    def finish(self, model: Model, examples: Examples, valid: Examples | None) -> dict | None:
+        """Change the network of the best epoch for good; a record of what was done."""
+
+
+class Supervised(Course):
+    """Rates are tried; in the end a linear model may be blended in."""
+
+    def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run, attempt: Callable) -> Steps:
         scale_input(model.network, examples.data, run.aside)
         if not run.resuming:
             self.pretrain(model, examples, valid, run)
@@ -80,7 +93,6 @@ class Supervised:
         """Nothing, here."""
 
     def finish(self, model: Model, examples: Examples, valid: Examples | None) -> dict | None:
-        """Change the network of the best epoch for good; a record of what was done."""
         weighted = examples.weights is not None  # which the linear model would not know of
         wanted = model.training.blend and model.network.wide is not None and model.task.kind in _WITH_CLASSES
         if valid is None or weighted or not wanted:

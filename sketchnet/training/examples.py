@@ -39,6 +39,14 @@ def hold_back(examples: Examples, share: float, seed: int) -> tuple[Examples, Ex
     return kept, back
 
 
+def sample(examples: Examples, n_rows: int, seed: int) -> Examples:
+    """`n_rows` random examples, or all of them if there are no more."""
+    n = examples.data.n_rows
+    if n <= n_rows:
+        return examples
+    return _part(examples, np.sort(random.shuffled(n, seed, random.STREAM_VALID)[n - n_rows :]))
+
+
 def _part(examples: Examples, numbers: np.ndarray) -> Examples:
     weights = None if examples.weights is None else examples.weights[numbers]
     return Examples(Part(examples.data, numbers), examples.targets[numbers], weights)

@@ -19,7 +19,7 @@ import torch
 
 from sketchnet.nn import SketchNetwork
 from sketchnet.training.class_ratios import has_negative, squared_class_ratios
-from sketchnet.training.examples import Examples, hold_back
+from sketchnet.training.examples import Examples, sample
 from sketchnet.training.linear_solver import LinearSolver, class_numbers
 from sketchnet.training.model import Model
 
@@ -36,7 +36,7 @@ def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
     """Put as much of the linear model into the network as the validation rows ask for; returns what was done."""
     begun, network, n = time.perf_counter(), model.network, examples.data.n_rows
     classes = class_numbers(valid)
-    some, _ = hold_back(examples, max(0.0, 1 - _TRIAL_ROWS / n), model.training.seed)
+    some = sample(examples, _TRIAL_ROWS, model.training.seed)
     plain, strength, margins = _plain(network, some, valid)
     # All rows are asked, not only those of the trial: the machine is solved again on all of them.
     weighed = None if has_negative(network, [examples, valid]) else _weighed(network, [some])

@@ -21,11 +21,11 @@ from sketchnet.errors import InputError, Interrupted, TrainingError
 from sketchnet.storage import locked, writing
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
-from sketchnet.training.course import Progress, Run, Supervised, silent
+from sketchnet.training.course import Course, Progress, Run, Supervised, silent
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 from sketchnet.training.processes import Processes
-from sketchnet.training.steps import batch_loss, choose_updates, set_seed
+from sketchnet.training.steps import Steps, batch_loss, choose_updates, set_seed
 
 
 def train(
@@ -33,7 +33,7 @@ def train(
     examples: Examples,
     valid: Examples | None,
     *,
-    course=Supervised(),  # noqa: B008 (it has no state)
+    course: Course = Supervised(),  # noqa: B008 (it has no state)
     folder: Path | None = None,
     overwrite: bool = False,
     memory: str | int | None = "1GiB",
@@ -56,7 +56,7 @@ def train(
         _train(model, examples, valid, course, run)
         return
     with _held(run.folder, run.team), _signals() as run.asked_to_stop:
-        if run.team.first_says(run.team.is_first and _is_done(run.folder, model, overwrite)):
+        if run.team.first_says(run.team.is_first and _claim_folder(run.folder, model, overwrite)):
             model.network.load_state_dict(checkpoint.read_tensors(run.folder / checkpoint.WEIGHTS)[0])
             model.network.eval()
             model.history = checkpoint.read_history(run.folder)
@@ -86,7 +86,7 @@ def _held(folder: Path, team: Processes) -> Iterator[None]:
             checkpoint.settle(folder)
 
 
-def _is_done(folder: Path, model: Model, overwrite: bool) -> bool:
+def _claim_folder(folder: Path, model: Model, overwrite: bool) -> bool:
     """Whether the folder has just this model, finished. If it has none, it is made this one's."""
     ours = json.loads(json.dumps(model.config()))
     names = (checkpoint.CHECKPOINT, checkpoint.WEIGHTS, checkpoint.HISTORY, checkpoint.PRETRAINING)
@@ -105,7 +105,7 @@ def _is_done(folder: Path, model: Model, overwrite: bool) -> bool:
     return False
 
 
-def _train(model: Model, examples: Examples, valid: Examples | None, course, run: Run) -> None:
+def _train(model: Model, examples: Examples, valid: Examples | None, course: Course, run: Run) -> None:
     network, config, folder, team = model.network, model.training, run.folder, run.team
     run.resuming = folder is not None and (folder / checkpoint.CHECKPOINT).exists()
     begun, kept = time.perf_counter(), None  # the best network, where no folder keeps it
@@ -222,7 +222,7 @@ def train_once(model: Model, examples: Examples, optimiser) -> None:
         model._double = None
 
 
-def _save(folder: Path, network: nn.Module, steps, state: Progress, team: Processes) -> None:
+def _save(folder: Path, network: nn.Module, steps: Steps, state: Progress, team: Processes) -> None:
     if not team.is_first:
         return
     tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
@@ -236,7 +236,7 @@ def _read(folder: Path) -> tuple[dict, Progress]:
     return tensors, Progress(**{**notes, "best": tuple(notes["best"])})
 
 
-def _load(tensors: dict, network: nn.Module, steps) -> None:
+def _load(tensors: dict, network: nn.Module, steps: Steps) -> None:
     parts: dict[str, dict] = {"network": {}, "optimiser": {}}
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")

@@ -11,7 +11,7 @@ import numpy as np
 from sketchnet.errors import TrainingError
 from sketchnet.nn import SketchNetwork
 from sketchnet.training.config import TrainingConfig
-from sketchnet.training.examples import Examples, hold_back
+from sketchnet.training.examples import Examples, sample
 from sketchnet.training.model import Model
 
 _TRIAL_ROWS = 1 << 15  # that rates are tried on
@@ -26,8 +26,8 @@ def choose_rates(model: Model, examples: Examples, valid: Examples | None, attem
     the wide path's rates are relative to that.
     """
     given, settings = model.training, model.network.config
-    sample = model.network.columns(examples.data.rows(slice(0, min(examples.data.n_rows, 4096))))
-    row_sum = max(float(np.abs(sample.values).sum()) / max(1, sample.n_rows), 1e-12)
+    some = model.network.columns(examples.data.rows(slice(0, min(examples.data.n_rows, 4096))))
+    row_sum = max(float(np.abs(some.values).sum()) / max(1, some.n_rows), 1e-12)
     rates = {
         name: {"sparse_rate": sparse, "wide_rate": wide / row_sum}
         for name, (sparse, wide) in {"bold": (0.1, 3.0), "even": (0.01, 1.0), "timid": (0.001, 0.1)}.items()
@@ -37,7 +37,7 @@ def choose_rates(model: Model, examples: Examples, valid: Examples | None, attem
     if given.optimiser == "sgd":
         chosen = {"sparse_rate": 1.0, "wide_rate": 1.0}
     elif valid is not None and len(given_rates) < 2 and (settings.learn or settings.wide):
-        some, _ = hold_back(examples, max(0.0, 1 - _TRIAL_ROWS / examples.data.n_rows), given.seed)
+        some = sample(examples, _TRIAL_ROWS, given.seed)
         for name, candidate in rates.items():
             once = replace(given, **{**candidate, **given_rates}, epochs=1, blend=False)
             trial = Model(SketchNetwork(settings).to(model.network.device), model.task, once)

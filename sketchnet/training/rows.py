@@ -27,7 +27,6 @@ class TrainingRows:
 
     def __init__(self, network: SketchNetwork, examples: Examples, config: TrainingConfig, budget: int, note):
         self._network, self._data, self._config = network, examples.data, config
-        self.n_batches = -(-self._data.n_rows // config.batch_size)
         settings = network.config
         self._projected = None
         fits = self._data.n_rows * settings.n_components * 4 <= budget

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
+from torch import nn
 
 from sketchnet import random
 from sketchnet.data.batches import iterate_batches
@@ -20,38 +22,65 @@ from sketchnet.training.task import Task
 _ROWS = 1024  # evaluated at a time
 
 
-class PlainSteps:
-    """Steps one after the other, on the processor, or with the dense layers on another device."""
+class Steps(ABC):
+    """All that the loop asks of a network that learns. Each kind of network, and of device, has its own."""
 
-    def __init__(
-        self,
-        network: SketchNetwork,
-        task: Task,
-        examples: Examples,
-        config: TrainingConfig,
-        budget: int,
-        note,
-        team: Processes,
-    ):
-        self._network, self._task, self._examples, self._config, self._team = network, task, examples, config, team
-        self._source = TrainingRows(network, examples, config, budget, note)
-        self._optimiser = make_optimiser(network, config)
-        self._optimiser.shared = not team.alone
-        self.n_batches = self._source.n_batches
+    n_batches: int  # of an epoch
 
+    @abstractmethod
     def epoch(self, epoch: int, skip: int) -> Iterator[tuple[float, float]]:
         """Do the steps of an epoch from number `skip` on. After each, yields the sum of losses and of weights that have
         become known. A loss that is not finite changes nothing any more.
         """
+
+    def pending(self) -> tuple[float, float]:
+        """What was not yielded yet of losses and weights."""
+        return 0.0, 0.0
+
+    @abstractmethod
+    def evaluate(self, examples: Examples) -> tuple[float, float]:
+        """(error, loss) on examples."""
+
+    @abstractmethod
+    def state(self) -> dict[str, torch.Tensor]:
+        """All that must be saved, beside the network, to go on as if nothing had happened."""
+
+    @abstractmethod
+    def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Go on from there."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the network to others."""
+
+
+class EagerSteps(Steps):
+    """Steps one after the other, on the processor, or with the dense layers on another device."""
+
+    def __init__(self, network: nn.Module, config: TrainingConfig, n_rows: int, team: Processes):
+        self._network, self._config, self._team = network, config, team
+        self._optimiser = make_optimiser(network, config)
+        self._optimiser.shared = not team.alone
+        self.n_batches = -(-n_rows // config.batch_size)
+
+    @abstractmethod
+    def batches(self, epoch: int, skip: int) -> Iterator[tuple[np.ndarray, object]]:
+        """(row numbers, batch) in the epoch's order, from batch number `skip` on."""
+
+    @abstractmethod
+    def loss(self, rows: np.ndarray, batch, step: int, mine: slice) -> torch.Tensor:
+        """What some rows of a batch add to its loss."""
+
+    def epoch(self, epoch: int, skip: int) -> Iterator[tuple[float, float]]:
         config, total = self._config, self._config.epochs * self.n_batches
         self._network.train()
-        for number, (rows, batch) in enumerate(self._source.batches(epoch, skip), start=skip):
+        for number, (rows, batch) in enumerate(self.batches(epoch, skip), start=skip):
             step = epoch * self.n_batches + number
             self._optimiser.schedule(epoch, step / total)
             set_seed(self._network, config.seed, step)
             choose_updates(self._network, config.seed, step)
             n = len(rows)
-            loss = self._loss(rows, batch, step, self._team.take(n))
+            loss = self.loss(rows, batch, step, self._team.take(n))
             value = float(self._team.sum(loss.detach().clone()))
             if np.isfinite(value):
                 self._optimiser.zero_grad()
@@ -61,30 +90,43 @@ class PlainSteps:
             yield value * n, float(n)
         self._optimiser.settle()
 
-    def _loss(self, rows: np.ndarray, batch, step: int, mine: slice) -> torch.Tensor:
-        """What some rows of a batch add to its loss."""
-        outputs = self._source.outputs(batch, step, mine)
-        return batch_loss(self._task, outputs, self._examples, rows[mine], len(rows))
-
-    def pending(self) -> tuple[float, float]:
-        """What was not yielded yet of losses and weights."""
-        return 0.0, 0.0
-
-    def evaluate(self, examples: Examples) -> tuple[float, float]:
-        """(error, loss) on examples."""
-        self._network.eval()
-        return evaluate(self._network, self._task, examples, self._team)
-
     def state(self) -> dict[str, torch.Tensor]:
-        """All that must be saved, beside the network, to go on as if nothing had happened."""
         return self._optimiser.state()
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
         self._optimiser.load_state(tensors)
 
     def close(self) -> None:
-        """Leave the network to others."""
         self._optimiser.close()
+
+
+class PlainSteps(EagerSteps):
+    """Of a network that learns labels."""
+
+    def __init__(
+        self,
+        network: SketchNetwork,
+        task: Task,
+        examples: Examples,
+        config: TrainingConfig,
+        budget: int,
+        note: Callable[[dict], None],
+        team: Processes,
+    ):
+        self._rows = TrainingRows(network, examples, config, budget, note)
+        super().__init__(network, config, examples.data.n_rows, team)
+        self._task, self._examples = task, examples
+
+    def batches(self, epoch: int, skip: int) -> Iterator[tuple[np.ndarray, object]]:
+        return self._rows.batches(epoch, skip)
+
+    def loss(self, rows: np.ndarray, batch, step: int, mine: slice) -> torch.Tensor:
+        outputs = self._rows.outputs(batch, step, mine)
+        return batch_loss(self._task, outputs, self._examples, rows[mine], len(rows))
+
+    def evaluate(self, examples: Examples) -> tuple[float, float]:
+        self._network.eval()
+        return evaluate(self._network, self._task, examples, self._team)
 
 
 def evaluate(forward: Callable, task: Task, examples: Examples, team: Processes | None = None) -> tuple[float, float]:
