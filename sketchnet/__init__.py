@@ -5,26 +5,23 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 # Loaded on first use: importing sketchnet itself takes milliseconds and loads neither numba nor torch.
-_WHERE = dict.fromkeys(
-    (
-        "ColumnSelector",
-        "RandomProjection",
-        "RestrictedBoltzmannMachine",
-        "SketchAutoencoder",
-        "SketchClassifier",
-        "SketchRegressor",
-        "SparseSVD",
-    ),
-    "sketchnet.estimators",
+_ESTIMATORS = (
+    "ColumnSelector",
+    "RandomProjection",
+    "RestrictedBoltzmannMachine",
+    "SketchAutoencoder",
+    "SketchClassifier",
+    "SketchRegressor",
+    "SparseSVD",
 )
 _MODULES = ("baselines", "data", "nn", "pretraining", "projection", "selection", "training")
 
-__all__ = [*_WHERE, *_MODULES]
+__all__ = [*_ESTIMATORS, *_MODULES]
 
 
 def __getattr__(name: str):
-    if name in _WHERE:
-        return getattr(import_module(_WHERE[name]), name)
+    if name in _ESTIMATORS:
+        return getattr(import_module("sketchnet.estimators"), name)
     if name in _MODULES:
         return import_module(f"sketchnet.{name}")
     raise AttributeError(f"module 'sketchnet' has no attribute {name!r}")

@@ -43,7 +43,7 @@ class Sketch(Rival):
         return self._model.predict(X)
 
 
-class FixedProjection(Sketch):
+class OnFixedProjection(Sketch):
     """A fixed projection to 1000 columns and two hidden layers, the epoch chosen on held-back rows."""
 
     scheme = ""
@@ -57,21 +57,21 @@ class FixedProjection(Sketch):
         super()._learn(X, y, settings | fixed, valid, deadline)
 
 
-class GaussianProjection(FixedProjection):
+class GaussianProjection(OnFixedProjection):
     name, scheme = "Gaussian RP", "gaussian"
 
 
-class AchlioptasProjection(FixedProjection):
+class AchlioptasProjection(OnFixedProjection):
     name, scheme = "Achlioptas' RP", "achlioptas"
 
 
-class LiProjection(FixedProjection):
+class LiProjection(OnFixedProjection):
     name, scheme = "Li's RP", "li"
 
 
-class SrhtProjection(FixedProjection):
+class SrhtProjection(OnFixedProjection):
     name, scheme = "SRHT RP", "srht"
 
 
-class CountSketchProjection(FixedProjection):
+class CountSketchProjection(OnFixedProjection):
     name, scheme = "Count Sketch RP", "count_sketch"

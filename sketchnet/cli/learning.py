@@ -53,15 +53,15 @@ class Labels:
 
     def build(self, data, description: dict) -> Model:
         model = build_model(self._task, data, self._settings, self._seed)
-        model.data = {key: value for key, value in description.items() if key != "state"}
+        model.data = dict(description)
         return model
 
     def course(self, model: Model):
         return Pretrained() if model.training.pretrain else Supervised()
 
     def describe(self, model: Model, n_rows: int) -> str:
-        machines = f"; {model.training.pretrain} epochs of pretraining" if model.training.pretrain else ""
-        return describe(model, n_rows) + machines
+        pretraining = f"; {model.training.pretrain} epochs of pretraining" if model.training.pretrain else ""
+        return describe(model, n_rows) + pretraining
 
     def error(self, record: dict) -> str:
         """What an epoch's record says of the validation rows."""
@@ -92,8 +92,7 @@ class Codes:
 
     def build(self, data, description: dict) -> Model:
         model = build_autoencoder(data, self._settings, self._seed)
-        of_labels = ("state", "labels", "classes")
-        model.data = {key: value for key, value in description.items() if key not in of_labels}
+        model.data = {key: value for key, value in description.items() if key not in ("labels", "classes")}
         return model
 
     def course(self, model: Model):
@@ -103,14 +102,14 @@ class Codes:
         network, training = model.network.config, model.training
         there = [network.n_visible, *network.hidden, network.n_codes]
         front = f"{network.scheme} to {network.n_components} (fixed), " if network.scheme else ""
-        machines = f"{training.pretrain} epochs of pretraining, then " if training.pretrain else ""
+        pretraining = f"{training.pretrain} epochs of pretraining, then " if training.pretrain else ""
         return "; ".join(
             (
                 f"{n_rows:,} rows x {network.n_columns:,} columns of {network.visible} values",
                 f"autoencoder, {front}{'-'.join(map(str, there + there[-2::-1]))}, {network.units} units",
                 f"{'binary' if network.binary_codes else 'real'} codes",
                 f"{training.optimiser} with rate {training.rate:g}, l2 {training.l2:g}",
-                f"{machines}{training.epochs} epochs in batches of {training.batch_size}",
+                f"{pretraining}{training.epochs} epochs in batches of {training.batch_size}",
                 f"{model.network.device}, {torch.get_num_threads()} threads",
             )
         )

@@ -8,7 +8,7 @@ from sketchnet.errors import InputError
 from sketchnet.experiments.recipes.digits import digit_rows, digits_network
 from sketchnet.experiments.recipes.identity import Identity
 from sketchnet.experiments.recipes.linear_models import digits_linear
-from sketchnet.experiments.recipes.reduction import DenseRows, chosen_pixels, digits_reduced
+from sketchnet.experiments.recipes.reduction import DenseArray, chosen_pixels, digits_reduced
 
 ONCE = {"seed": 0, "device": "cpu", "data": "digits", "rows": 1000}
 NETWORK = {"hidden": [64], "epochs": 20, "batch_size": 50, "patience": None, "wide": False}
@@ -24,7 +24,7 @@ def test_identity_passes_rows_on():
 
 def test_dense_rows_are_what_they_were_made_of():
     X = np.random.default_rng(0).normal(size=(20, 7)).astype(np.float32)
-    rows = DenseRows(X)
+    rows = DenseArray(X)
     assert np.array_equal(rows.rows(slice(3, 9)).scipy().toarray(), X[3:9])
     assert np.array_equal(rows[np.array([1, 5])].scipy().toarray(), X[[1, 5]])
     assert (rows.n_rows, rows.n_columns, rows.n_entries) == (20, 7, 140)

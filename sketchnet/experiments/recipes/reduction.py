@@ -17,7 +17,7 @@ from sketchnet.experiments.recipes.trained import train_and_test
 SCORES = ("information_gain", "f_score", "chi2")
 
 
-class DenseRows:
+class DenseArray:
     """A dense array as a data set for training: pieces of it become sparse rows when they are wanted."""
 
     def __init__(self, X: np.ndarray):
@@ -82,7 +82,7 @@ def _reduce(X, y, X_test, method: str, n_columns: int, seed: int) -> tuple[tuple
 
 
 def _data_set(X):
-    return as_csr(X, X.shape[1]) if sparse.issparse(X) else DenseRows(X)
+    return as_csr(X, X.shape[1]) if sparse.issparse(X) else DenseArray(X)
 
 
 def _with_time(found: dict, seconds: float) -> dict:

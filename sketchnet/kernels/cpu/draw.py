@@ -14,7 +14,7 @@ bucket_of = inlined(random.bucket_of)
 sign_bit_of = inlined(random.sign_bit_of)
 
 _f32, _i32, _u32, _u64 = np.float32, np.int32, np.uint32, np.uint64
-_MASK24, _MASK32, _40, _32, _1, _2 = _u64(0xFFFFFF), _u64(0xFFFFFFFF), _u64(40), _u64(32), _u64(1), _u64(2)
+_MASK24, _MASK32, _40, _32, _1 = _u64(0xFFFFFF), _u64(0xFFFFFFFF), _u64(40), _u64(32), _u64(1)
 _QUADRANT = _f32(np.pi / 2 / 2**30)
 
 
