@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable
-from math import isfinite
-from numbers import Real
+from math import inf, isfinite
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -23,13 +23,12 @@ def check_integer(name: str, value, least: int, most: int) -> int:
     return number
 
 
-def check_real(name: str, value, least: float = 0.0, below: float = float("inf")) -> float:
-    """A finite float from `least` to below `below`."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value) or not least <= value < below:
-        included = float(f"{below:g}") < below  # `below` is the next number after the last one allowed
-        end = "" if below == float("inf") else f" to {'' if included else 'below '}{below:g}"
-        allowed = f"from {least:g}{end}"
-        raise InputError(f"{name}={value!r} is not possible; it must be a number {allowed}")
+def check_real(name: str, value, least: float = 0.0, *, below: float = inf, most: float = inf) -> float:
+    """A finite float from `least` to `most`, or to below `below`."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+    if not is_number or not least <= value <= most or not value < below:
+        end = f" to below {below:g}" if below < inf else f" to {most:g}" if most < inf else ""
+        raise InputError(f"{name}={value!r} is not possible; it must be a number from {least:g}{end}")
     return float(value)
 
 
@@ -39,9 +38,11 @@ def check_flag(name: str, value) -> bool:
     return bool(value)
 
 
-def check_choice(name: str, value, allowed: Collection[str]) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"{name}={value!r} is not possible; allowed are {', '.join(allowed)}")
+def check_choice(name: str, value, allowed: Collection):
+    """One of the names allowed; None and numbers may be among them."""
+    is_name = isinstance(value, str | Integral) and not isinstance(value, bool)
+    if not any(value is choice or (is_name and value == choice) for choice in allowed):
+        raise InputError(f"{name}={value!r} is not possible; allowed are {', '.join(map(str, allowed))}")
     return value
 
 

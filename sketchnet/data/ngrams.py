@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from sketchnet.checks import check_choice
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.random import STREAM_NGRAM, hash64, hash_key
@@ -211,11 +212,6 @@ def _encode(text: str, row: int) -> bytes:
     except UnicodeEncodeError as error:
         code = f"U+{ord(text[error.start]):04X}"
         raise InputError(f"row {row} has a lone surrogate, {code}, at character {error.start}; it is no text") from None
-
-
-def check_choice(name: str, given, allowed: tuple) -> None:
-    if not any(given is choice or (isinstance(given, str) and given == choice) for choice in allowed):
-        raise InputError(f"{name}={given!r} is not possible; allowed are {', '.join(map(repr, allowed))}")
 
 
 def check_ngram_range(ngram_range) -> None:

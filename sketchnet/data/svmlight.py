@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.compression import Block, line_blocks
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.svmlight_rows import TOO_LARGE, Rows
@@ -145,11 +146,11 @@ class _Parser:
     """Parses blocks of one file or of several, keeping what must be the same in all of them."""
 
     def __init__(self, n_columns: int | None, base: int | str, labels: str, on_error: str):
-        _check("base", base, ("auto", 0, 1))
-        _check("labels", labels, ("auto", "single", "multi"))
-        _check("on_error", on_error, ("raise", "skip"))
-        if n_columns is not None and not 0 <= n_columns <= 2**63:
-            raise InputError(f"n_columns is {n_columns}; allowed are 0 to 2**63")
+        check_choice("base", base, ("auto", 0, 1))
+        check_choice("labels", labels, ("auto", "single", "multi"))
+        check_choice("on_error", on_error, ("raise", "skip"))
+        if n_columns is not None:
+            check_integer("n_columns", n_columns, 0, 2**63)
         self.base, self.labels, self.n_columns, self.skip = base, labels, n_columns, on_error == "skip"
         self.guess_base, self.guess_labels, self.decided = base == "auto", labels == "auto", False
         self.path, self.line, self.skipped = "", 1, 0
@@ -284,11 +285,6 @@ def _unmarked(block: Block, line: int) -> Block:
         return block
     block.buffer[size : size + ahead] = block.buffer[:ahead].copy()
     return replace(block, buffer=block.buffer[size:], size=block.size - size)
-
-
-def _check(name: str, given, allowed: tuple) -> None:
-    if isinstance(given, bool) or given not in allowed:
-        raise InputError(f"{name} is {given!r}; allowed are {', '.join(map(repr, allowed))}")
 
 
 def _convert(buffer: np.ndarray, hard: np.ndarray, out) -> np.ndarray:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from hashlib import blake2b
 from itertools import chain
-from operator import index
 
 import numpy as np
 
+from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.table_chunks import NotANumber, TableChunk, shortened, some_of
 from sketchnet.errors import InputError
@@ -76,20 +76,16 @@ class TableEncoder:
             if isinstance(given, str) or not all(isinstance(text, str) for text in given):
                 auto = ' or "auto"' if name == "numeric" else ""
                 raise InputError(f"{name}={given!r} is not allowed; give a list of texts{auto}")
-        if n_columns is not None and not 1 <= index(n_columns) <= 2**63:
-            raise InputError(f"n_columns={n_columns} is not allowed; give None (one-hot) or 1 to 2**63 (hashed)")
-        if not 0 <= index(seed) < 2**64:
-            raise InputError(f"seed={seed} is not allowed; give 0 to 2**64 - 1")
-        if np.dtype(dtype).name not in ("float32", "float64"):
-            raise InputError(f"dtype={dtype!r} is not allowed; give float32 or float64")
         twice = [x for x, n in Counter(chain(categorical, ignore, lists.get("numeric", ()))).items() if n > 1]
         twice += [x for x, n in Counter(classes or ()).items() if n > 1]
         if twice:
             raise InputError(f"{twice[0]!r} is named twice among numeric, categorical and ignore, or among classes")
         self.label, self.numeric = label, numeric if numeric == "auto" else list(numeric)
         self.categorical, self.ignore, self.missing = list(categorical), list(ignore), list(missing)
-        self.n_columns = None if n_columns is None else index(n_columns)
-        self.seed, self.dtype = index(seed), np.dtype(dtype).name
+        # None: a column for each category; else categories are hashed into so many.
+        self.n_columns = None if n_columns is None else check_integer("n_columns", n_columns, 1, 2**63)
+        self.seed = check_integer("seed", seed, 0, 2**64 - 1)
+        self.dtype = check_choice("dtype", dtype, ("float32", "float64"))
         self.classes = None if classes is None else list(classes)
         self._forget()
 

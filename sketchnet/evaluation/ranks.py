@@ -50,7 +50,7 @@ def compare(ours, reference) -> Comparison:
 
 def verdict(comparison: Comparison, level: float = 0.05) -> str:
     """What the data supports, as a sentence."""
-    c, level = comparison, check_real("level", level, 0.0, 1.0)
+    c, level = comparison, check_real("level", level, below=1.0)
     medians = f"median {c.median_ours:.4g} against {c.median_reference:.4g}"
     pairs = f"the smaller in {100 * c.effect:.0f} % of pairs"
     if c.p < level:

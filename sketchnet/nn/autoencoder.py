@@ -61,7 +61,7 @@ class AutoencoderConfig:
         fix("n_codes", check_integer("n_codes", self.n_codes, 1, 2**24))
         fix("seed", check_integer("seed", self.seed, 0, 2**64 - 1))
         fix("noise", check_real("noise", self.noise))
-        fix("feature_dropout", check_real("feature_dropout", self.feature_dropout, 0.0, 1.0))
+        fix("feature_dropout", check_real("feature_dropout", self.feature_dropout, below=1.0))
         fix("binary_codes", check_flag("binary_codes", self.binary_codes))
         check_choice("visible", self.visible, VISIBLE)
         check_choice("units", self.units, UNITS)

@@ -36,7 +36,7 @@ class LearnableProjection(TableLayer):
         if not isinstance(operator, SparseOperator):
             raise InputError(f"scheme {scheme!r} cannot be learnt: it has no zeros; allowed are count_sketch and li")
         check_table(d, max(1.0, operator.per_entry))
-        self.operator, self.eta = operator, check_real("eta", eta, 0.0, np.nextafter(1, 2))
+        self.operator, self.eta = operator, check_real("eta", eta, most=1.0)
         n_weights = d
         if scheme != "count_sketch":  # for shapes alone, nobody wants to go through all columns
             n_weights = 0 if is_meta() else int(self._offsets[-1])

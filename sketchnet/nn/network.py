@@ -68,9 +68,9 @@ class NetworkConfig:
         fix("n_outputs", check_integer("n_outputs", self.n_outputs, 1, 2**24))
         fix("n_components", check_integer("n_components", self.n_components, 1, 2**31))
         fix("seed", check_integer("seed", self.seed, 0, 2**64 - 1))
-        fix("eta", check_real("eta", self.eta, 0.0, np.nextafter(1, 2)))
+        fix("eta", check_real("eta", self.eta, most=1.0))
         for name in ("dropout", "feature_dropout"):
-            fix(name, check_real(name, getattr(self, name), 0.0, 1.0))
+            fix(name, check_real(name, getattr(self, name), below=1.0))
         for name in ("learn", "wide", "hidden_norm"):
             fix(name, check_flag(name, getattr(self, name)))
         if self.hashed_columns is not None:
@@ -218,10 +218,9 @@ class SketchNetwork(nn.Module):
     def set_moments(self, moments: Moments) -> None:
         """Normalise by these moments of the projected training rows. Columns that never vary become zero."""
         by = moments.deviation if self.config.normalise == "standard" else moments.max_abs
-        by = np.where(by > 1e-12 * np.maximum(moments.max_abs, 1e-300), by, np.inf)
         if self.config.normalise == "standard":
             self.shift.copy_(torch.from_numpy(moments.mean))
-        self.scale.copy_(torch.from_numpy(1 / by))
+        self.scale.copy_(torch.from_numpy(moments.inverse(by)))
 
     def see_input(self, batch: CsrBatch) -> None:
         """Take a batch of the training rows into the columns' largest absolute values, which are 0 at first."""

@@ -35,6 +35,10 @@ class Moments:
         self.max_abs = np.maximum(self.max_abs, largest)
         self.n = total
 
+    def inverse(self, by: np.ndarray) -> np.ndarray:
+        """1 / `by`, a scale of the columns; 0 for those that never vary but for rounding."""
+        return np.where(by > 1e-12 * np.maximum(self.max_abs, 1e-300), 1 / np.maximum(by, 1e-300), 0.0)
+
     @property
     def deviation(self) -> np.ndarray:
         return np.sqrt(np.maximum(self._squares, 0) / max(1, self.n))

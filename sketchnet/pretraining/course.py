@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -47,9 +46,8 @@ class Pretrained(Supervised):
         moments = Moments(config.n_components)
         for batch in iterate_batches(examples.data, _ROWS, shuffle=False):
             moments.update(_projected(network, batch).cpu().numpy())
-        # As in `set_moments`: columns that never vary become zero.
-        by = np.where(moments.deviation > 1e-12 * np.maximum(moments.max_abs, 1e-300), moments.deviation, np.inf)
-        shift, scale = (torch.from_numpy(x).float().to(network.device) for x in (moments.mean, 1 / by))
+        by = moments.mean, moments.inverse(moments.deviation)
+        shift, scale = (torch.from_numpy(numbers).float().to(network.device) for numbers in by)
 
         def first(batch: CsrBatch) -> torch.Tensor:
             return network.layers[0]((_projected(network, batch).to(network.device) - shift) * scale)

@@ -246,8 +246,8 @@ class CapturedSteps(Steps):
         rates = [self._optimiser.rates(epoch, first + number, total) for number in range(self.n_batches)]
         self._rates.copy_(torch.tensor(rates))
         if self._gates is not None:
-            updates = [updates_projection(self._network.config.eta, config.seed, int(step)) for step in numbers]
-            self._gates.copy_(torch.tensor(updates)[:, None])
+            updates = updates_projection(self._network.config.eta, config.seed, numbers)
+            self._gates.copy_(torch.from_numpy(updates)[:, None])
         self._at.fill_(skip)
 
     def pending(self) -> tuple[float, float]:

@@ -74,7 +74,7 @@ class TrainingConfig:
         fix("blend", check_flag("blend", self.blend))
         if not isinstance(self.momentum, list | tuple) or len(self.momentum) != 2:
             raise InputError(f"momentum={self.momentum!r} is not possible; it is a first and a last value")
-        fix("momentum", tuple(check_real("momentum", value, 0.0, 1.0) for value in self.momentum))
+        fix("momentum", tuple(check_real("momentum", value, below=1.0) for value in self.momentum))
 
     def to_dict(self) -> dict:
         return {**dataclasses.asdict(self), "momentum": list(self.momentum)}

@@ -48,7 +48,7 @@ class ImageConfig:
         check_integer("batch_size", self.batch_size, 2, 2**20)
         check_integer("pad", self.pad, 0, 2**10)
         check_integer("seed", self.seed, 0, 2**63 - 1)
-        check_real("momentum", self.momentum, 0.0, 1.0)
+        check_real("momentum", self.momentum, below=1.0)
         for name in ("rate", "factor", "l2"):
             check_real(name, getattr(self, name))
 

@@ -160,11 +160,12 @@ def choose_updates(network: SketchNetwork, seed: int, step: int) -> None:
     """Let the batch update the projection with probability `eta`."""
     layer = network.projection
     if isinstance(layer, LearnableProjection) and layer.eta < 1:
-        layer.requires_grad_(updates_projection(layer.eta, seed, step))
+        layer.requires_grad_(bool(updates_projection(layer.eta, seed, step)[0]))
 
 
-def updates_projection(eta: float, seed: int, step: int) -> bool:
-    return bool(random.words(seed, random.STREAM_ETA, step, 0)[0, 0] < eta * 2.0**32)
+def updates_projection(eta: float, seed: int, steps: int | np.ndarray) -> np.ndarray:
+    """Whether each of the steps does."""
+    return random.words(seed, random.STREAM_ETA, steps, 0)[:, 0] < eta * 2.0**32
 
 
 def set_seed(network: SketchNetwork, seed: int, step: int) -> None:

@@ -125,11 +125,11 @@ def test_errors_tell_the_place(file, content, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"base": 2}, "base is 2; allowed are 'auto', 0, 1"),
-        ({"labels": "x"}, "labels is 'x'; allowed are 'auto', 'single', 'multi'"),
-        ({"on_error": None}, "on_error is None; allowed are 'raise', 'skip'"),
+        ({"base": 2}, "base=2 is not possible; allowed are auto, 0, 1"),
+        ({"labels": "x"}, "labels='x' is not possible; allowed are auto, single, multi"),
+        ({"on_error": None}, "on_error=None is not possible; allowed are raise, skip"),
         ({"dtype": np.int32}, "dtype is int32; allowed are float32 and float64"),
-        ({"n_columns": -1}, "n_columns is -1; allowed are 0 to 2"),
+        ({"n_columns": -1}, "n_columns=-1 is not possible; it must be an integer from 0 to 922"),
     ],
 )
 def test_bad_options(file, options, message):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sketchnet import random
-from sketchnet.errors import InputError
+from sketchnet.checks import check_integer
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,7 @@ class DatasetInfo:
 
 def check_seed(random_state) -> int:
     """The seed as an int; raise where it is none."""
-    if not isinstance(random_state, (int, np.integer)) or not 0 <= random_state < 2**64:
-        raise InputError(f"random_state={random_state!r} is not possible; it is an integer from 0 to 2**64 - 1")
-    return int(random_state)
+    return check_integer("random_state", random_state, 0, 2**64 - 1)
 
 
 def shuffled(n: int, random_state: int) -> np.ndarray:
