@@ -1,5 +1,6 @@
 """SketchClassifier and SketchRegressor: scikit-learn's contracts, and what they add."""
 
+import json
 import pickle
 
 import numpy as np
@@ -17,6 +18,8 @@ from sketchnet import SketchClassifier, SketchRegressor
 from sketchnet.data import NgramHasher, Synthetic, ingest, open_shards
 from sketchnet.data.sources import SyntheticSource
 from sketchnet.errors import InputError
+from tests.cli.command_line import good
+from tests.cli.planted import FIELDS
 
 TINY = {"n_components": 32, "hidden": (32,)}
 # For rules that need all of a row: what they depend on must not be dropped.
@@ -152,6 +155,64 @@ def test_from_disk_equals_from_memory(tmp_path):
     from_memory = clone(model).fit(X, y).predict_proba(X)
     assert np.array_equal(clone(model).fit(str(tmp_path / "x")).predict_proba(X), from_memory)
     assert np.array_equal(clone(model).fit(rows).predict_proba(tmp_path / "x"), from_memory)
+
+
+@pytest.fixture
+def named(tmp_path):
+    """A data set whose classes have names, numbered as they come: not in the order of the alphabet."""
+    X, y = planted()
+    lines = [f"{'odd' if odd else 'even'}\t{' '.join(map(str, X[[i]].indices))}\n" for i, odd in enumerate(y)]
+    first = y.tolist().index(1)
+    lines = [lines[first], *lines[:first], *lines[first + 1 :]]
+    (tmp_path / "rows.tsv").write_text("".join(lines))
+    good("ingest", "rows.tsv", "rows", "--text", *FIELDS, "--ngrams", "1", "--columns", "1000", cwd=tmp_path)
+    assert open_shards(tmp_path / "rows").descriptions[0]["classes"] == ["odd", "even"]
+    return tmp_path
+
+
+def test_named_classes_go_between_python_and_the_command_line(named):
+    rows = open_shards(named / "rows")
+    names = np.array(["odd", "even"])[rows.labels.astype(int)]
+    model = SketchClassifier(**TINY, epochs=2, class_weight={"odd": 1, "even": 2}).fit(
+        named / "rows", valid=(rows, names)
+    )
+    model.save(named / "ours")
+    good("train", "rows", "--out", "theirs", "--components", "32", "--hidden", "32", "--epochs", "2", cwd=named)
+    loaded = {folder: SketchClassifier.load(named / folder) for folder in ("ours", "theirs")}
+    assert np.array_equal(loaded["ours"].predict_proba(rows), model.predict_proba(rows))
+    for folder, found in loaded.items():
+        assert found.classes_.tolist() == ["odd", "even"]
+        assert found.model_.task.classes == (0, 1)
+        answers = good("predict", folder, "rows", cwd=named).splitlines()
+        assert found.predict(rows).tolist() == answers
+        error = json.loads(good("evaluate", folder, "rows", "--json", cwd=named))["error"]
+        assert error == pytest.approx(1 - found.score(rows, names))
+        chosen = found.explain(rows[:9], output="odd").toarray()
+        np.testing.assert_allclose(chosen, -found.explain(rows[:9], output="even").toarray())
+        with pytest.raises(InputError, match="there is no class 0; there are odd, even"):
+            found.explain(rows[:9], output=0)
+        for y in (names, None):
+            found.partial_fit(rows, y)
+        with pytest.raises(InputError, match="label x of row 0 is not among the classes odd, even"):
+            found.partial_fit(rows[:1].scipy(), ["x"])
+
+
+def test_other_labels_do_not_get_the_names_of_a_data_set(named):
+    rows = open_shards(named / "rows")
+    for y, names in ((np.arange(600) % 3, ["0", "1", "2"]), (np.array(["a", "b"] * 300), ["a", "b"])):
+        model = SketchClassifier(**TINY, epochs=1).fit(rows, y)
+        model.save(named / names[-1])
+        assert (
+            model.classes_.tolist()
+            == SketchClassifier.load(named / names[-1]).classes_.tolist()
+            == np.unique(y).tolist()
+        )
+        header = good("predict", names[-1], "rows", "--proba", cwd=named).split("\n", 1)[0]
+        assert header.split("\t") == ["label", *names]
+    for learn in (SketchRegressor.fit, SketchRegressor.partial_fit):
+        with pytest.raises(InputError, match="labels are the classes odd, even; SketchRegressor learns numbers"):
+            learn(SketchRegressor(**TINY), rows, None)
+    assert SketchRegressor(**TINY, epochs=1).fit(rows, np.arange(600.0)).predict(rows).shape == (600,)
 
 
 def test_explains_by_original_columns():

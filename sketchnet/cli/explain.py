@@ -67,7 +67,7 @@ def _class_of(model, name: str | None):
     if name not in names:
         known = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         raise InputError(f"--output {name} is not possible; classes are {known or 'not what this model predicts'}")
-    return model.task.classes[names.index(name)]
+    return model.classes[names.index(name)]
 
 
 def columns_span(source, first: int, n: int, path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -101,17 +102,23 @@ class NetworkEstimator(SparseInput, BaseEstimator):
 
         `valid=(X, y)` chooses the best epoch; without it `validation_fraction` of the rows are held back for that.
         """
-        X, y = self._rows_and_labels(X, y, reset=True)
+        X, y, names = self._rows_and_labels(X, y, reset=True)
         y, weights = self._learn_labels(y, sample_weight, X.n_rows)
+        if names:
+            self.classes_ = np.array(names)[np.isin(names, self.classes_)]
         task = self._task(y)
         examples = Examples(X, task.encode(y), weights)
         if valid is not None:
-            Xv, yv = self._rows_and_labels(*valid, reset=False)
+            Xv, yv, _ = self._rows_and_labels(*valid, reset=False)
             held_back = Examples(Xv, task.encode(yv))
         else:
             examples, held_back = hold_back(examples, self.validation_fraction, seed_of(self.random_state))
+        if names:  # the command line compares numbers, and finds the names in the model's data
+            task = replace(task, classes=tuple(np.flatnonzero(np.isin(names, task.classes)).tolist()))
         self._build(task, examples.data, examples.data.n_rows)
         self.model_.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
+        if not names:  # y is another one, which those names are not for
+            self.model_.data.pop("classes", None)
         if self.verbose:
             print(describe(self.model_, examples.data.n_rows))
         course = Pretrained() if self.model_.training.pretrain else Supervised()
@@ -126,11 +133,12 @@ class NetworkEstimator(SparseInput, BaseEstimator):
     def partial_fit(self, X, y, sample_weight=None, **first):
         """Learn from some more rows, in one pass and at constant rates."""
         begin = not hasattr(self, "model_")
-        X, y = self._rows_and_labels(X, y, reset=begin)
+        X, y, _ = self._rows_and_labels(X, y, reset=begin)
         y, weights = self._learn_labels(y, sample_weight, X.n_rows, **(first if begin else {}), keep=not begin)
         if begin:
             self._build(self._task(y), X, 0)
-        examples = Examples(X, self.model_.task.encode(y), weights)
+        known = replace(self.model_.task, classes=self.model_.classes)
+        examples = Examples(X, known.encode(y), weights)
         if getattr(self, "_optimiser", None) is None:
             self._optimiser = make_optimiser(self.model_.network, even_rates(self.model_, examples))
         train_once(self.model_, examples, self._optimiser)
@@ -166,7 +174,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         estimator = cls(**{name: config[ours] for name, ours in _SETTINGS.items()}, random_state=config["seed"])
         estimator.model_ = model
         estimator.n_features_in_ = model.network.config.n_columns
-        estimator._restore(model.task)
+        estimator._restore()
         estimator._set_history()
         return estimator
 
@@ -179,23 +187,27 @@ class NetworkEstimator(SparseInput, BaseEstimator):
     # -- data
 
     def _rows_and_labels(self, X, y, *, reset: bool):
+        """(rows, labels, names of the labels' numbers): names where labels are the data set's own, and have any."""
         if isinstance(X, str | Path):
             X = open_shards(X)
         if isinstance(X, ShardSet):
+            names = X.descriptions[0].get("classes") if y is None else None
+            y = X.labels if y is None else y
             if y is None:
-                y = X.labels
-                if y is None:
-                    raise InputError("the data set has no labels; give y")
-                names = X.descriptions[0].get("classes")
-                y = np.asarray(names)[y.astype(np.int64)] if names and not sparse.issparse(y) else y
-            return self._rows(X, reset=reset), y
+                raise InputError("the data set has no labels; give y")
+            if sparse.issparse(y) or not names:
+                return self._rows(X, reset=reset), y, None
+            if isinstance(self, RegressorMixin):
+                known = ", ".join(names[:10])
+                raise InputError(f"the data set's labels are the classes {known}; {type(self).__name__} learns numbers")
+            return self._rows(X, reset=reset), np.asarray(names)[y.astype(np.int64)], names
         if y is None:
             raise ValueError(f"requires y to be passed, but the target y is None: {type(self).__name__} learns labels")
         X, y = validate_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True,
             y_numeric=isinstance(self, RegressorMixin),
         )  # fmt: skip
-        return self._batch(X), y
+        return self._batch(X), y, None
 
     def _outputs(self, X) -> np.ndarray:
         check_is_fitted(self)

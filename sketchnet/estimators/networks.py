@@ -75,7 +75,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
 
     Attributes
     ----------
-    classes_ : the class labels.
+    classes_ : the class labels, sorted; the names of a data set's classes, in the order of their numbers.
     model_ : the trained `sketchnet.training.Model`.
     history_, n_epochs_, best_epoch_ : how training went, and the epoch (from 1) whose network was kept.
     settings_ : all settings, those that were chosen included.
@@ -180,8 +180,8 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
             raise InputError(f"there is only one class, {self.classes_[0]}: SketchClassifier needs two classes or more")
         return Task("binary" if len(self.classes_) == 2 else "multiclass", tuple(self.classes_.tolist()))
 
-    def _restore(self, task: Task) -> None:
-        self.classes_ = np.asarray(task.classes)
+    def _restore(self) -> None:
+        self.classes_ = np.asarray(self.model_.classes)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -216,5 +216,5 @@ class SketchRegressor(RegressorMixin, NetworkEstimator):
     def _task(self, y) -> Task:
         return Task.of_labels(y, regression=True)
 
-    def _restore(self, task: Task) -> None:
+    def _restore(self) -> None:
         """Nothing but the model is needed."""

@@ -22,7 +22,7 @@ def contributions(model: Model, rows, output=None) -> sparse.csr_array:
     is the output itself where the network is linear around it, less its offset.
     """
     network, task = model.network.eval(), model.task
-    chosen = None if output is None else _number(task, output)
+    chosen = None if output is None else _number(model, output)
     pieces = []
     for batch in iterate_batches(rows, _ROWS, shuffle=False):
         read = network.read(batch)
@@ -51,9 +51,10 @@ def top_columns(found: sparse.csr_array, n: int) -> tuple[np.ndarray, np.ndarray
     return columns[best], size[best] / max(1, found.shape[0])
 
 
-def _number(task, output) -> int:
-    if task.kind == "regression":
+def _number(model: Model, output) -> int:
+    if model.task.kind == "regression":
         raise InputError("a regression has no classes to choose from")
-    if output not in task.classes:
-        raise InputError(f"there is no class {output!r}; there are {', '.join(map(str, task.classes[:10]))}")
-    return task.classes.index(output)
+    classes = model.classes
+    if output not in classes:
+        raise InputError(f"there is no class {output!r}; there are {', '.join(map(str, classes[:10]))}")
+    return classes.index(output)

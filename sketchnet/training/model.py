@@ -63,12 +63,15 @@ class Model:
         return self._double
 
     @property
-    def class_names(self) -> list[str]:
-        """The classes as people know them: by the names in the data, where it has any."""
+    def classes(self) -> tuple:
+        """As people know them, in the order of the outputs. Where the data has names, the task has their numbers."""
         names = self.data.get("classes")
-        if names:
-            return [str(names[int(number)]) for number in self.task.classes]
-        whole = [int(c) if isinstance(c, float) and c.is_integer() else c for c in self.task.classes]
+        return tuple(names[int(number)] for number in self.task.classes) if names else self.task.classes
+
+    @property
+    def class_names(self) -> list[str]:
+        """The classes as texts."""
+        whole = [int(c) if isinstance(c, float) and c.is_integer() else c for c in self.classes]
         return [str(label) for label in whole]
 
     def config(self) -> dict:
@@ -114,9 +117,11 @@ def load_model(folder: str | Path) -> Model:
         data = content.get("data") or {}
         if not isinstance(data, dict):
             raise InputError(f"data is {data!r}; it is an object")
+        model = Model(network, task, training, data)
+        _ = model.classes  # whose names may not fit
     except InputError as error:
         raise InputError(f"{folder / checkpoint.CONFIG}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
         what = str(error).partition("\n")[0]  # torch says some things at length
         raise InputError(f"{folder / checkpoint.CONFIG} is damaged: {type(error).__name__}: {what}") from None
     like = network.state_dict()
@@ -130,7 +135,8 @@ def load_model(folder: str | Path) -> Model:
     tensors = {name: tensor if name in tables else tensor.clone() for name, tensor in tensors.items()}
     network.load_state_dict(tensors, assign=True)
     network.eval()
-    return Model(network, task, training, data, checkpoint.read_history(folder))
+    model.history = checkpoint.read_history(folder)
+    return model
 
 
 def _like_li(path: Path, layer: LearnableProjection) -> torch.Tensor:

@@ -84,7 +84,8 @@ class Task:
         labels = np.asarray(labels)
         if self.kind == "regression":
             return ((labels.astype(np.float64) - self.mean) / self.deviation).astype(np.float32)
-        classes = np.asarray(self.classes)
+        order = np.argsort(self.classes)  # names stand in the order of their numbers
+        classes = np.asarray(self.classes)[order]
         try:
             found = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
         except TypeError:
@@ -93,7 +94,7 @@ class Task:
         if len(wrong):
             known = ", ".join(map(str, self.classes[:10])) + (", ..." if len(self.classes) > 10 else "")
             raise InputError(f"label {labels[wrong[0]]} of row {wrong[0]} is not among the classes {known}")
-        return found
+        return order[found]
 
     def batch(self, targets, rows: np.ndarray) -> torch.Tensor:
         """The targets of some rows as a tensor."""

@@ -31,7 +31,7 @@ NETWORKS = {
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_loaded_model_gives_the_same_outputs(kind, network, tmp_path):
     model = trained(kind, n=100, n_valid=50, training={"epochs": 1}, network=NETWORKS[network])
-    model.data = {"base": 1, "classes": ["é", "2"]}
+    model.data = {"base": 1, "name": ["é", "2"]}
     folder = tmp_path / "a" / "model"
     model.save(folder)
     assert sorted(path.name for path in folder.iterdir()) == [CONFIG, HISTORY, WEIGHTS]
@@ -283,6 +283,7 @@ def test_numbers_that_are_none_are_refused(folder, part, name, value):
         (None, {"network": None}),
         (None, {"training": "sgd"}),
         (None, {"data": [1]}),
+        (None, {"data": {"classes": ["two", "names"]}}),
     ],
     ids=str,
 )
