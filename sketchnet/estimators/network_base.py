@@ -17,10 +17,10 @@ from sketchnet.estimators.seeds import seed_of
 from sketchnet.evaluation.attribution import contributions
 from sketchnet.pretraining.course import Pretrained
 from sketchnet.training.course import Supervised, silent
-from sketchnet.training.defaults import build_model, choose_device, describe
+from sketchnet.training.defaults import build_model, choose_device, describe, is_auto
 from sketchnet.training.examples import Examples, hold_back
 from sketchnet.training.loop import train, train_once
-from sketchnet.training.model import load_model
+from sketchnet.training.model import Model, load_model
 from sketchnet.training.optimisers import make_optimiser
 from sketchnet.training.rates import even_rates
 from sketchnet.training.task import Task
@@ -115,7 +115,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
             examples, held_back = hold_back(examples, self.validation_fraction, seed_of(self.random_state))
         if names:  # the command line compares numbers, and finds the names in the model's data
             task = replace(task, classes=tuple(np.flatnonzero(np.isin(names, task.classes)).tolist()))
-        self._build(task, examples.data, examples.data.n_rows)
+        self.model_ = self._build(task, examples.data, examples.data.n_rows)
         self.model_.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
         if not names:  # y is another one, which those names are not for
             self.model_.data.pop("classes", None)
@@ -136,7 +136,11 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         X, y, _ = self._rows_and_labels(X, y, reset=begin)
         y, weights = self._learn_labels(y, sample_weight, X.n_rows, **(first if begin else {}), keep=not begin)
         if begin:
-            self._build(self._task(y), X, 0)
+            # Moments of the first portion would not be those of all rows.
+            normalise = "batch" if is_auto(self.normalise) else self.normalise
+            model = self._build(self._task(y), X, 0, normalise=normalise)
+            self._check_portions(model)
+            self.model_ = model
         known = replace(self.model_.task, classes=self.model_.classes)
         examples = Examples(X, known.encode(y), weights)
         if getattr(self, "_optimiser", None) is None:
@@ -178,11 +182,19 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         estimator._set_history()
         return estimator
 
-    def _build(self, task: Task, data, n_rows: int) -> None:
+    def _build(self, task: Task, data, n_rows: int, **others) -> Model:
         settings = {ours: getattr(self, name) for name, ours in _SETTINGS.items()}
         settings["options"] = dict(self.options or {})
-        self.model_ = build_model(task, data, settings, seed_of(self.random_state))
-        self.model_.network.to(choose_device(self.device, self.model_, n_rows))
+        model = build_model(task, data, {**settings, **others}, seed_of(self.random_state))
+        model.network.to(choose_device(self.device, model, n_rows))
+        return model
+
+    def _check_portions(self, model: Model) -> None:
+        """Raise if something is to be learnt from all rows before the first step."""
+        chosen = {**model.network.config.to_dict(), **model.training.to_dict()}
+        for name, possible in {"normalise": ("batch", "none"), "scale_input": ("none",), "pretrain": (0,)}.items():
+            if chosen[name] not in possible:
+                raise InputError(f"{name}={getattr(self, name)!r} needs all rows at once; use fit")
 
     # -- data
 
