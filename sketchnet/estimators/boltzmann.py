@@ -104,8 +104,9 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         return self
 
     def transform(self, X):
-        """What the hidden units pass on, without noise: an array (n, n_components), float32 if X is float32."""
-        return self._of_rows(X, lambda rbm, rows: rbm.hidden_mean(rows), (self.n_components,))
+        """What the hidden units pass on, without noise: an array (n, units), float32 if X is float32."""
+        check_is_fitted(self)
+        return self._of_rows(X, lambda rbm, rows: rbm.hidden_mean(rows), (self._n_features_out,))
 
     @available_if(lambda self: "relu" not in (self.visible, self.hidden))  # which have no free energy
     def score_samples(self, X):

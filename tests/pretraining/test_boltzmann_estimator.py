@@ -47,6 +47,13 @@ def test_transform_and_scores_are_those_of_the_machine():
     assert machine.get_feature_names_out()[0] == "restrictedboltzmannmachine0"
 
 
+def test_a_fitted_machine_is_as_wide_as_it_was_fitted():
+    X = counts()
+    machine = RestrictedBoltzmannMachine(7, visible="poisson", epochs=1).fit(X)
+    before = machine.transform(X)
+    assert np.array_equal(machine.set_params(n_components=3).transform(X), before)
+
+
 def test_features_help_a_linear_model():
     """Whether two bits agree is not linear in them; a machine has units for their patterns."""
     rng = np.random.default_rng(1)
