@@ -20,6 +20,8 @@ from sketchnet.training.config import TrainingConfig
 
 _WARM_UP = 0.05  # of all steps
 _ALL = 1 << 20  # rows brought up to date at a time
+# Steps that a row may be late. A row's own step is a number of float32, exact to 2**24, and for each there is a matrix.
+_LATEST = 1 << 16
 
 
 def make_optimiser(network: SketchNetwork, config: TrainingConfig) -> Optimiser:
@@ -160,7 +162,8 @@ class MomentumSGD(Optimiser):
 
     A row that no batch uses for some steps has a gradient of zero in them, so (w, v) is multiplied by the same 2 x 2
     matrix each time. Its powers are kept, and a row is brought up to date when it is read. Rates change between epochs
-    only; then all rows are brought up to date. Steps in which `eta` leaves the projection alone do not count for it.
+    only; then, and after `_LATEST` steps, all rows are brought up to date. Steps in which `eta` leaves the projection
+    alone do not count for it.
     """
 
     def __init__(self, network, config):
@@ -229,6 +232,8 @@ class MomentumSGD(Optimiser):
     def _update(self, name, rows, gradient):
         if self.shared:
             self._read(name, rows)  # those that other processes have in their shares were not read here
+        if self._now[name] >= _LATEST:
+            self.settle()
         self._now[name] += 1
         backend().momentum_step(
             self._table(name), rows, gradient, self._now[name],

@@ -11,7 +11,7 @@ from torch import nn
 from sketchnet.data import CsrBatch
 from sketchnet.nn import NetworkConfig, SketchNetwork
 from sketchnet.training import TrainingConfig, checkpoint
-from sketchnet.training.optimisers import make_optimiser
+from sketchnet.training.optimisers import _more_powers, make_optimiser
 from sketchnet.training.steps import choose_updates
 from tests.data.test_shards import batch
 from tests.nn.test_projection_layers import dense, dense_weight, weighted_loss, where
@@ -129,6 +129,25 @@ def test_the_comparison_with_dense_momentum_can_fail():
         step(twin, theirs, rows(number))
     with pytest.raises(AssertionError):
         assert_same_weights(net, twin)
+
+
+def test_momentum_after_more_steps_than_single_precision_can_count():
+    """Rows keep the step that they are at as a number of float32, which cannot tell 2**24 from 2**24 + 1."""
+    nets = [network(), network()]
+    for net, begun in zip(nets, (0, 2**24 - 5)):
+        optimiser = make_optimiser(net, TrainingConfig(optimiser="sgd", epochs=1, rate=0.01, l2=0.02))
+        optimiser.schedule(0, 0.0)
+        for name, matrix in optimiser._matrices.items():
+            optimiser._now[name], optimiser._table(name)[:, -1] = begun, begun
+            powers = np.zeros((begun + 256, 4))  # none but the first are ever asked for
+            powers[:256] = _more_powers(np.eye(2).reshape(1, 4), matrix, 0)
+            optimiser._powers[name] = powers
+        for number in range(20):
+            optimiser.schedule(0, number / 20)
+            step(net, optimiser, rows(number))
+        optimiser.settle()
+    for ours, theirs in zip(*(net.parameters() for net in nets)):
+        assert (ours - theirs).abs().max() <= 1e-6 * theirs.abs().max()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
