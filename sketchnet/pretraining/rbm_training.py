@@ -249,9 +249,9 @@ def _free_energy_gap(rbm: RBM, rows, valid) -> float:
 
 
 def _mean_free_energy(rbm: RBM, rows, n: int) -> float:
-    """Over the first n rows."""
+    """Over n rows, the same each time, of a shuffle: rows are often stored class by class."""
     total, left = 0.0, n
-    for energies in (rbm.free_energy(batch) for batch in rows.in_order()):
+    for energies in (rbm.free_energy(batch) for batch in rows.batches(0)):
         total += float(energies[:left].double().sum())
         left -= len(energies[:left])
         if left == 0:
