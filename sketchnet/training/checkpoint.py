@@ -8,21 +8,23 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from sketchnet.errors import InputError
-from sketchnet.storage import write_json, writing
+from sketchnet.errors import InputError, StorageError
+from sketchnet.storage import locked, write_json, writing
 
 FORMAT = 1
 _DTYPES = {torch.float32: "F32", torch.int64: "I64"}
 CONFIG, WEIGHTS, HISTORY, CHECKPOINT = "config.json", "weights.safetensors", "history.jsonl", "checkpoint.safetensors"
 PRETRAINING = "pretraining.safetensors"  # until the first checkpoint
 _ASIDE, _BACK = ".replaced", ".restored"  # folders for a model, until another has begun in its place or it is back
+_NEW = ".incoming"  # and for one that is being written
 FILES = (CONFIG, WEIGHTS, HISTORY, CHECKPOINT, PRETRAINING)
 
 
@@ -92,6 +94,19 @@ def has_begun(folder: Path) -> bool:
     return any((folder / name).exists() for name in (CHECKPOINT, PRETRAINING, WEIGHTS))
 
 
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep a folder, made if there is none, from other processes; what one left half done in it is settled."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        settle(folder)
+        try:
+            yield
+        finally:
+            settle(folder)
+
+
 def set_aside(folder: Path) -> None:
     """Put a model that is to be replaced aside, until there is something of the new one."""
     found, back = [folder / name for name in FILES if (folder / name).exists()], folder / _BACK
@@ -107,14 +122,43 @@ def settle(folder: Path) -> None:
     """Forget the model that was put aside, or, where nothing came of the new one, bring it back. Cut off at any point,
     the next call goes on.
     """
-    aside, back = folder / _ASIDE, folder / _BACK
+    aside, back, new = folder / _ASIDE, folder / _BACK, folder / _NEW
     with writing(folder):
+        if new.is_dir():
+            shutil.rmtree(new)
         if aside.is_dir():
             shutil.rmtree(aside) if has_begun(folder) else aside.rename(back)
         if back.is_dir():
-            for path in back.iterdir():
-                path.replace(folder / path.name)
-            back.rmdir()
+            _move(back, folder)
+
+
+def _move(source: Path, folder: Path) -> None:
+    """Move a model's files out of a folder, which is removed. The weights come last: before them, nothing is loaded."""
+    for path in sorted(source.iterdir(), key=lambda path: path.name == WEIGHTS):
+        path.replace(folder / path.name)
+    source.rmdir()
+
+
+def write_model(folder: Path, tensors: dict[str, torch.Tensor], records: list[dict], content: dict) -> None:
+    """Put a finished model into a folder that is `held`, in the place of another if there is one. Cut off at any point,
+    the next to hold or load it finds the one or the other, whole.
+    """
+    new = folder / _NEW
+    with writing(folder):
+        new.mkdir()
+    write_tensors(new / WEIGHTS, tensors)
+    write_history(new, records)
+    write_config(new, content)
+    set_aside(folder)
+    with writing(folder):
+        _move(new, folder)
+
+
+def recover(folder: Path) -> None:
+    """Bring back a model that was put aside by a process that was killed before there was something of the new one."""
+    if (folder / _BACK).is_dir() or ((folder / _ASIDE).is_dir() and not has_begun(folder)):
+        with suppress(StorageError), locked(folder):  # else it is being written, or others must do it
+            settle(folder)
 
 
 def is_unfinished(folder: Path) -> bool:

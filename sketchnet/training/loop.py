@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from torch import nn
 from sketchnet import random
 from sketchnet.data.batches import iterate_numbered
 from sketchnet.errors import InputError, Interrupted, TrainingError
-from sketchnet.storage import locked, writing
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.course import Course, Progress, Run, Supervised, silent
@@ -55,7 +54,7 @@ def train(
     if run.folder is None:
         _train(model, examples, valid, course, run)
         return
-    with _held(run.folder, run.team), _signals() as run.asked_to_stop:
+    with checkpoint.held(run.folder) if run.team.is_first else nullcontext(), _signals() as run.asked_to_stop:
         if run.team.first_says(run.team.is_first and _claim_folder(run.folder, model, overwrite)):
             model.network.load_state_dict(checkpoint.read_tensors(run.folder / checkpoint.WEIGHTS)[0])
             model.network.eval()
@@ -68,22 +67,6 @@ def train(
                     (run.folder / checkpoint.CONFIG).unlink(missing_ok=True)
                 raise
         run.team.wait()
-
-
-@contextmanager
-def _held(folder: Path, team: Processes) -> Iterator[None]:
-    """The folder, made if there is none, and locked by the first process."""
-    if not team.is_first:
-        yield
-        return
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder):
-        checkpoint.settle(folder)
-        try:
-            yield
-        finally:
-            checkpoint.settle(folder)
 
 
 def _claim_folder(folder: Path, model: Model, overwrite: bool) -> bool:

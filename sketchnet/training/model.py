@@ -15,7 +15,6 @@ from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.nn import Autoencoder, AutoencoderConfig, LearnableProjection, NetworkConfig, SketchNetwork
 from sketchnet.nn.table import TableLayer
-from sketchnet.storage import writing
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.task import Task
@@ -86,22 +85,20 @@ class Model:
 
     def save(self, folder: str | Path) -> None:
         """Write the model into a folder, which is made if need be. A data set, another program's folder and an
-        unfinished training are left alone.
+        unfinished training are left alone. A model that is there is replaced by a whole one, or stays.
         """
         folder = Path(folder)
         checkpoint.check_place(folder)
-        if checkpoint.is_unfinished(folder):
-            raise InputError(f"{folder} is being trained, or its training was interrupted; choose another folder")
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        checkpoint.write_tensors(folder / checkpoint.WEIGHTS, self.network.state_dict())
-        checkpoint.write_history(folder, self.history)
-        checkpoint.write_config(folder, self.config())
+        with checkpoint.held(folder):
+            if checkpoint.is_unfinished(folder):
+                raise InputError(f"{folder} is being trained, or its training was interrupted; choose another folder")
+            checkpoint.write_model(folder, self.network.state_dict(), self.history, self.config())
 
 
 def load_model(folder: str | Path) -> Model:
     """Read a model folder. Nothing in it is executed, and sizes are checked before memory is taken."""
     folder = Path(folder)
+    checkpoint.recover(folder)
     content = checkpoint.read_config(folder)
     if content.get("layout") != random.LAYOUT_VERSION:
         raise InputError(f"{folder} draws by layout {content.get('layout')!r}; this version by {random.LAYOUT_VERSION}")

@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import resource
 import shutil
 import signal
 
@@ -12,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from sketchnet.data import CsrBatch
-from sketchnet.errors import InputError, StorageError
+from sketchnet.errors import InputError
 from sketchnet.memory import PeakMemory
 from sketchnet.training import load_model
 from tests.training.toy import D, make_model, toy, trained
@@ -290,43 +289,3 @@ def test_numbers_that_are_none_are_refused(folder, part, name, value):
 def test_other_damage_to_the_settings_is_refused(folder, part, values):
     change(folder, part, **values)
     assert_refused(folder, CONFIG)
-
-
-def test_a_folder_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot write"):
-        make_model(trained(n=100, n_valid=0, training={"epochs": 1}).task).save(tmp_path / "file" / "model")
-
-
-def test_a_save_that_fails_leaves_the_model_before_it(folder):
-    """As without room on the disk: no file may grow beyond 10,000 bytes."""
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    model = load_model(folder)
-    with torch.no_grad():
-        model.network.wide.weight += 1
-    limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
-    try:
-        with pytest.raises(StorageError, match="weights.safetensors"):
-            model.save(folder)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-
-def test_models_are_not_saved_over_what_is_no_model(tmp_path):
-    model = trained(n=100, n_valid=0)
-    for name, content, message in (
-        ("dataset.json", "{}", "is a data set"),
-        ("config.json", '{"architectures": []}', "has a config.json that is no model's"),
-        ("checkpoint.safetensors", "x", "its training was interrupted"),
-    ):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / name).write_text(content)
-        with pytest.raises(InputError, match=message):
-            model.save(folder)
-        assert [(path.name, path.read_text()) for path in folder.iterdir()] == [(name, content)]
-    model.save(tmp_path / "model")
-    model.save(tmp_path / "model")  # which is one
