@@ -217,8 +217,7 @@ def test_a_stopped_run_goes_on(settings, tmp_path):
     examples = Examples(estimator._batch(X), task.encode(y))
 
     def model():
-        estimator._build(task, examples.data, 2000)
-        return estimator.model_
+        return estimator._build(task, examples.data, 2000)
 
     whole, cut = model(), model()
     train(whole, examples, None)

@@ -214,8 +214,7 @@ def test_a_stopped_run_goes_on(card, settings, moved, room, tmp_path, monkeypatc
     examples = Examples(estimator._batch(X), task.encode(y))
 
     def model():
-        estimator._build(task, examples.data, 0)
-        return estimator.model_
+        return estimator._build(task, examples.data, 0)
 
     def stop(done, total, note):
         if done == 11:
@@ -238,8 +237,8 @@ def test_what_goes_wrong_at_the_start_leaves_the_network_as_it_was(card, monkeyp
     estimator = SketchClassifier(**SMALL)
     task = Task.of_labels(y)
     examples = Examples(estimator._batch(X), task.encode(y))
-    estimator._build(task, examples.data, 0)
-    network = estimator.model_.network
+    model = estimator._build(task, examples.data, 0)
+    network = model.network
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
 
     def fails(steps):
@@ -248,7 +247,7 @@ def test_what_goes_wrong_at_the_start_leaves_the_network_as_it_was(card, monkeyp
     monkeypatch.setattr(captured.CapturedSteps, "_capture", fails)
     monkeypatch.setattr(captured, "can_capture", lambda *of: True)
     monkeypatch.setattr(captured, "_room", lambda network: float("inf"))
-    how = estimator.model_.training, 2**30, lambda record: None, Processes()
+    how = model.training, 2**30, lambda record: None, Processes()
     steps = captured.make_steps(network, task, examples, *how)
     assert isinstance(steps, PlainSteps)
     steps.close()
@@ -262,8 +261,7 @@ def test_a_card_is_taken_where_it_helps(monkeypatch):
 
     def device(n_rows, name="auto", **settings):
         estimator = SketchClassifier(**{**SMALL, **settings}, device="cpu")
-        estimator._build(task, estimator._batch(X), 0)
-        return choose_device(name, estimator.model_, n_rows).type
+        return choose_device(name, estimator._build(task, estimator._batch(X), 0), n_rows).type
 
     assert device(10**6) == "cuda"
     assert device(1000) == "cpu"
