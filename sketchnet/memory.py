@@ -38,6 +38,15 @@ def format_memory(n_bytes: float) -> str:
     return f"{n_bytes:.1f} GiB"
 
 
+def ran_out(error: BaseException) -> bool:
+    """Whether an error says that there is too little memory. By its text, because torch's way is a RuntimeError, and
+    asking must not load torch.
+    """
+    if isinstance(error, RuntimeError):
+        return "can't allocate memory" in str(error) or "out of memory" in str(error)  # the processor's, a GPU's
+    return isinstance(error, MemoryError)
+
+
 def anonymous_memory(pid: int | str = "self") -> int:
     """Anonymous resident bytes of a process (Linux). Pages of mapped files do not count: they can be dropped."""
     try:

@@ -24,6 +24,7 @@ from sketchnet.cli.similar import similar
 from sketchnet.cli.synth import synth
 from sketchnet.cli.train import train
 from sketchnet.errors import InputError, Interrupted, SketchnetError
+from sketchnet.memory import ran_out
 
 app = typer.Typer(
     name="sketchnet",
@@ -62,6 +63,7 @@ def common(
 
 
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
+_BUDGETED = ("evaluate", "ingest", "project", "report", "similar")
 _RESUMABLE = ("ingest", "project", "reproduce", "synth", "train")
 
 
@@ -79,14 +81,23 @@ def main() -> None:
     except SketchnetError as error:
         _fail(error, 1)
     except OSError as error:
-        _fail(f"{error.filename or ''}: {error.strerror or error}", 1)
-    except MemoryError as error:
-        _fail(f"out of memory: {error}; name a smaller --memory", 1)
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or error, 1)
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out(error):
+            raise
+        said = str(error).partition("\n")[0]  # torch goes on for lines
+        _fail(f"out of memory{said and ': '}{said}{_with_less()}", 1)
 
 
 def _go_on() -> str:
     anew = _verb() == "train" and "--overwrite" in sys.argv  # which would forget what has been done
     return f"; run the same command again{', without --overwrite,' * anew} to go on"
+
+
+def _with_less() -> str:
+    if _verb() == "train":
+        return "; choose a smaller network (--hidden, --components) or --batch-size, or name a smaller --memory"
+    return "; name a smaller --memory" * (_verb() in _BUDGETED)
 
 
 def _verb() -> str:

@@ -8,16 +8,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sketchnet.errors import InputError, TrainingError
+from sketchnet.memory import ran_out
 from sketchnet.storage import locked, writing
-from sketchnet.training.checkpoint import check_place
+from sketchnet.training.checkpoint import check_place, has_begun
 
 _MARK = ".sketchnet-train"  # in a folder that train made, and removes
 
 
 @contextmanager
 def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
-    """Gives a folder in OUT to read files into. It goes when all is done, and when the input turns out to be bad; after
-    an interruption it stays until a run goes on with it to the end, or is to overwrite.
+    """Gives a folder in OUT to read files into. It goes when all is done, and when the input turns out to be bad or the
+    network too large; after an interruption it stays until a run goes on with it to the end, or is to overwrite.
     """
     work = out / "data"
     if not team.is_first:
@@ -38,8 +39,9 @@ def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
                 (work / _MARK).touch()
             try:
                 yield work
-            except (InputError, TrainingError):
-                if not begun:  # or what an interrupted run has read may be lost by a mistyped option
+            except Exception as error:
+                useless = isinstance(error, InputError | TrainingError) or (ran_out(error) and not has_begun(out))
+                if useless and not begun:  # or what an interrupted run has read may be lost by a mistyped option
                     _remove(work)
                 raise
             team.wait()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sketchnet.cli.inputs import InputOptions
 from sketchnet.errors import InputError
+from sketchnet.memory import ran_out
 
 _MEMORY = "400MB"  # for chunks of a file
 _ROWS = 1024  # of a data set on disk, at a time
@@ -45,6 +46,8 @@ def open_model(folder: Path):
     except InputError as error:
         raise InputError(_first_line(error)) from None
     except _DAMAGE as error:
+        if ran_out(error):
+            raise
         raise InputError(f"{folder} is damaged: {type(error).__name__}: {_first_line(error)}") from None
     if is_unfinished(folder):
         print(f"sketchnet: {folder} is unfinished; its best epoch so far answers", file=sys.stderr)

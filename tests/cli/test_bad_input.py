@@ -4,9 +4,11 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
-from tests.cli.command_line import bad, contents
+from sketchnet import cli
+from tests.cli.command_line import bad, contents, sketchnet
 from tests.cli.planted import TINY
 
 
@@ -128,3 +130,31 @@ def test_bad_input(args, message, here):
     bad(*args.split(), *(TINY[:2] if args.startswith("train") else ()), message=message, cwd=here)
     shutil.rmtree(here / "new", ignore_errors=True)  # where train keeps what it has read
     assert contents(here) == before
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError("boom"), "boom"),
+        (OSError(5, "Input/output error"), "Input/output error"),
+        (OSError(5, "Input/output error", "rows.svm"), "rows.svm: Input/output error"),
+        (MemoryError(), "out of memory"),
+        (torch.OutOfMemoryError("CUDA out of memory.\nOf the allocated memory"), "out of memory: CUDA out of memory."),
+    ],
+)
+def test_failures_of_the_system_are_one_line(error, message, monkeypatch, tmp_path):
+    def fails():
+        raise error
+
+    monkeypatch.setattr(cli, "app", fails)
+    done = sketchnet("predict", "model", "rows.svm", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, f"sketchnet: {message}\n")
+
+
+def test_mistakes_of_ours_stay_visible(monkeypatch, tmp_path):
+    def fails():
+        raise RuntimeError("shapes differ")
+
+    monkeypatch.setattr(cli, "app", fails)
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        sketchnet("predict", "model", "rows.svm", cwd=tmp_path)

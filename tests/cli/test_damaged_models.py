@@ -8,7 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.cli.command_line import bad, contents
+from sketchnet.training import model
+from tests.cli.command_line import bad, contents, sketchnet
 
 
 class Hostile:
@@ -111,3 +112,13 @@ def test_damaged_and_hostile_models(spoil, here):
         assert done.stdout == ""
     assert contents(here) == before
     assert not (here / "unpickled").exists()
+
+
+def test_a_model_for_which_memory_is_too_little_is_not_called_damaged(here, monkeypatch):
+    def too_large(folder):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 36000000000 bytes")
+
+    monkeypatch.setattr(model, "load_model", too_large)
+    done = sketchnet("predict", "rows", "rows.svm", cwd=here)
+    assert done.returncode == 1
+    assert done.stderr.startswith("sketchnet: out of memory: ")

@@ -72,6 +72,36 @@ def test_a_model_stays_until_there_is_something_of_the_new_one(tmp_path):
     ]
 
 
+def test_a_network_that_no_memory_holds_leaves_nothing(tmp_path):
+    """Two such layers side by side take a petabyte, which torch refuses at once."""
+    (tmp_path / "rows.svm").write_text(ROWS)
+    huge = ("--components", "1", "--hidden", f"{2**24},{2**24}")
+    done = sketchnet("train", "rows.svm", "--out", "model", *huge, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("sketchnet: out of memory: ")
+    assert done.stderr.endswith(
+        "choose a smaller network (--hidden, --components) or --batch-size, or name a smaller --memory\n"
+    )
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_rows_that_a_training_would_go_on_with_stay_when_memory_runs_out(begun, tmp_path):
+    out = tmp_path / "model"
+
+    def run_out():
+        with reading_folder(out, Processes(), False) as work:
+            (work / "train").touch()
+            if begun:
+                (out / checkpoint.CHECKPOINT).touch()
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        run_out()
+    assert (out / "data" / "train").exists() == begun
+
+
 @pytest.mark.parametrize("place", [".replaced", ".restored"])
 def test_a_run_that_was_killed_before_it_had_something(place, tmp_path):
     (tmp_path / "rows.svm").write_text(ROWS)
