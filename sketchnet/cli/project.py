@@ -26,7 +26,9 @@ def project(
     memory: Annotated[str, typer.Option(help="What may be used beyond mapped files.")] = "512MiB",
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda; auto takes a GPU where that pays.")] = "auto",
-    overwrite: Annotated[bool, typer.Option(help="Replace OUTPUT, or forget an unfinished run.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace OUTPUT, and another job's unfinished run; this job's goes on.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Project a sparse matrix to few columns. Run it again after an interruption: it goes on where it stopped.

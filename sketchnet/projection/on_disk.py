@@ -43,8 +43,9 @@ def project_to_file(
     """Project X into the .npy file `path` and return it mapped; an unfinished run of the same job is continued.
 
     `source` identifies X (checksums, say), so that a run is not continued on other data. `overwrite` replaces an
-    existing result and forgets an unfinished one. `progress(done, total)` is called after each unit. With
-    `device="cuda"` rows pass through a GPU; "auto" takes one if there is one and it pays.
+    existing result, and an unfinished run of another job or a damaged one; this very job's goes on all the same.
+    `progress(done, total)` is called after each unit. With `device="cuda"` rows pass through a GPU; "auto" takes one if
+    there is one and it pays.
     """
     path, budget, dtype = Path(path), parse_memory(memory), output_dtype(X.values, dtype)
     partial, record = path.with_name(path.name + ".partial"), path.with_name(path.name + ".progress")
@@ -62,13 +63,15 @@ def project_to_file(
             "plan": zlib.crc32(repr(plan).encode()),  # units are counted, so they must be the same ones
         }
         done = _done(partial, record, job, overwrite)
-        if path.exists() and not partial.exists() and done:  # all was done but tidying up
+        if path.exists() and not partial.exists() and 0 < done == len(plan.units):  # all was done but tidying up
             record.unlink()
             return np.load(path, mmap_mode="r")
         if path.exists() and not overwrite:
             raise InputError(f"{path} exists already; choose another name or ask to overwrite it")
         shape = X.n_rows, operator.k
-        out = _open(partial, shape, dtype) if done else _create(partial, record, shape, dtype, job)
+        out = _open(partial, shape, dtype, overwrite) if done else None
+        if out is None:
+            done, out = 0, _create(partial, record, shape, dtype, job)
         progress(done, len(plan.units))
         recorded = time.monotonic()
         for done in run(X, out, plan, backend(), done):  # noqa: B020 (the count moves on)
@@ -116,16 +119,19 @@ def _done(partial: Path, record: Path, job: dict, overwrite: bool) -> int:
     return 0 if different else done
 
 
-def _open(partial: Path, shape: tuple[int, int], dtype) -> np.ndarray:
-    """The unfinished result, if it is as large as it was made."""
+def _open(partial: Path, shape: tuple[int, int], dtype, overwrite: bool) -> np.ndarray | None:
+    """The unfinished result, if it is as large as it was made; else None, or an error if it may not be overwritten."""
     try:
         np.load(partial, mmap_mode="r")  # refuses a file that is too short, which "r+" would fill up with zeros
         found = np.load(partial, mmap_mode="r+")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{partial} is damaged ({error}); ask to overwrite it") from None
-    if found.shape != shape or found.dtype != dtype:
-        raise InputError(f"{partial} holds {found.shape} of {found.dtype}, not {shape} of {dtype}; ask to overwrite it")
-    return found
+        if found.shape == shape and found.dtype == dtype:
+            return found
+        wrong = f"holds {found.shape} of {found.dtype}, not {shape} of {dtype}"
+    except (OSError, ValueError, EOFError) as error:
+        wrong = f"is damaged ({error})"
+    if overwrite:
+        return None
+    raise InputError(f"{partial} {wrong}; ask to overwrite it")
 
 
 def _create(partial: Path, record: Path, shape: tuple[int, int], dtype, job: dict) -> np.ndarray:

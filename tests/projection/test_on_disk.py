@@ -204,13 +204,42 @@ def test_killed_after_the_last_rename(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["result.npy"]
 
 
-def test_a_shortened_partial_file_is_refused(tmp_path):
+def other_shape(partial: Path) -> None:
+    with open(partial, "wb") as file:
+        np.save(file, np.zeros((3, 2), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda partial: os.truncate(partial, 1000), "partial is damaged"),
+        (lambda partial: os.truncate(partial, 0), "partial is damaged"),
+        (os.unlink, "partial is damaged"),
+        (other_shape, r"partial holds \(3, 2\) of float32, not"),
+    ],
+)
+def test_a_damaged_partial_file_is_refused_or_overwritten(spoil, message, tmp_path):
     path, operator = tmp_path / "result.npy", Gaussian(K).sample(D, 5)
     with pytest.raises(Interrupted):
         project_to_file(operator, batch(), path, memory=60_000, progress=stop_after(5))
-    os.truncate(tmp_path / "result.npy.partial", 1000)
-    with pytest.raises(InputError, match="partial is damaged"):
+    spoil(tmp_path / "result.npy.partial")
+    with pytest.raises(InputError, match=message + ".*ask to overwrite it"):
         project_to_file(operator, batch(), path, memory=60_000)
+    result = project_to_file(operator, batch(), path, memory=60_000, overwrite=True)
+    assert np.array_equal(result, operator.apply(batch()))
+    assert [p.name for p in tmp_path.iterdir()] == ["result.npy"]
+
+
+def test_an_old_result_does_not_pass_for_an_interrupted_new_one(tmp_path):
+    path, operator = tmp_path / "result.npy", Gaussian(K).sample(D, 5)
+    np.save(path, np.zeros((N, K), np.float32))
+    with pytest.raises(Interrupted):
+        project_to_file(operator, batch(), path, memory=60_000, overwrite=True, progress=stop_after(5))
+    (tmp_path / "result.npy.partial").unlink()
+    with pytest.raises(InputError, match="exists already"):
+        project_to_file(operator, batch(), path, memory=60_000)
+    result = project_to_file(operator, batch(), path, memory=60_000, overwrite=True)
+    assert np.array_equal(result, operator.apply(batch()))
 
 
 def test_units_of_another_plan_are_not_counted(tmp_path, monkeypatch):
