@@ -7,7 +7,6 @@ process. Either way the matrix may be larger than memory, and checksums are comp
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import zipfile
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.data.csr import CsrBatch, real_values
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, StorageError
 from sketchnet.storage import writing
 
 _MEMBERS = ("indptr", "indices", "data")
@@ -29,14 +28,15 @@ def open_npz(path: str | Path, scratch: str | Path) -> tuple[CsrBatch, list[int]
         raise InputError(f"there is no file {path}")
     if path.is_dir():
         raise InputError(f"{path} is a folder, not a scipy .npz file")
-    with writing(Path(scratch)):
-        try:
-            with zipfile.ZipFile(path) as archive:
-                return _matrix(archive, path, Path(scratch))
-        except (InputError, MemoryError, OSError):
-            raise
-        except Exception as error:  # zipfile and NumPy's header parser fail in a dozen ways on damaged files
-            raise InputError(f"{path} is not a complete scipy .npz file: {error}") from None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _matrix(archive, path, Path(scratch))
+    except (InputError, StorageError, MemoryError):
+        raise
+    except Exception as error:  # zipfile and NumPy's header parser fail in a dozen ways on damaged files
+        if isinstance(error, OSError) and error.errno is not None:  # bz2 reports bad data without a number
+            raise StorageError(f"cannot read {path}: {error.strerror}") from None
+        raise InputError(f"{path} is not a complete scipy .npz file: {error}") from None
 
 
 def _matrix(archive: zipfile.ZipFile, path: Path, scratch: Path) -> tuple[CsrBatch, list[int]]:
@@ -71,8 +71,14 @@ def _array(archive: zipfile.ZipFile, path: Path, name: str, scratch: Path) -> np
     member = _member(archive, path, name)
     with archive.open(member) as source:
         if member.compress_type != zipfile.ZIP_STORED:
-            with tempfile.TemporaryFile(dir=scratch) as file:
-                shutil.copyfileobj(source, file, _PIECE)
+            with writing(scratch):
+                file = tempfile.TemporaryFile(dir=scratch)  # noqa: SIM115 (closed below)
+            with file:
+                while piece := source.read(_PIECE):
+                    with writing(scratch):
+                        file.write(piece)
+                with writing(scratch):
+                    file.flush()
                 return _map(path, name, file, 0, member.file_size)
         while source.read(_PIECE):
             pass

@@ -1,4 +1,6 @@
+import errno
 import io
+import os
 import zipfile
 
 import numpy as np
@@ -6,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from sketchnet.data.npz import open_npz
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, StorageError
 
 
 def matrix():
@@ -93,3 +95,38 @@ def test_no_file(tmp_path):
         open_npz(tmp_path / "x.npz", tmp_path)
     with pytest.raises(InputError, match="is a folder"):
         open_npz(tmp_path, tmp_path)
+
+
+def refusing(number):
+    def refuse(*args, **options):
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("place", ["ZipFile", "ZipExtFile.read"])
+def test_a_file_that_the_system_does_not_let_us_read(place, compressed, tmp_path, monkeypatch):
+    sparse.save_npz(tmp_path / "x.npz", matrix(), compressed=compressed)
+    monkeypatch.setattr(f"zipfile.{place}", refusing(errno.EIO))
+    with pytest.raises(StorageError, match=r"cannot read .*x\.npz: Input/output error"):
+        open_npz(tmp_path / "x.npz", tmp_path / "scratch")
+
+
+def test_no_room_to_unpack(tmp_path, monkeypatch):
+    (tmp_path / "scratch").mkdir()
+    sparse.save_npz(tmp_path / "x.npz", matrix(), compressed=True)
+    monkeypatch.setattr("tempfile.TemporaryFile", refusing(errno.ENOSPC))
+    with pytest.raises(StorageError, match="no room on the disk for .*scratch"):
+        open_npz(tmp_path / "x.npz", tmp_path / "scratch")
+
+
+def test_damaged_bz2_members(tmp_path):
+    """Which bz2 reports as an error of the system, though without a number."""
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("format.npy", np.random.default_rng(0).bytes(2000))
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    content[30 + len("format.npy") + 1000] ^= 16
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(InputError, match="is not a complete scipy .npz file"):
+        open_npz(tmp_path / "x.npz", tmp_path)
