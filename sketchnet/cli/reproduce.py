@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, SketchnetError
 
 
 def reproduce(
@@ -29,11 +29,13 @@ def reproduce(
 ) -> None:
     """Measure tables and figures of the dissertation, beside its numbers. Interrupted, the same command goes on.
 
-    Data sets come from $SKETCHNET_DATA; what is not there is noted, and the rest is measured.
+    Data sets come from $SKETCHNET_DATA; what is not there is noted, and the rest is measured. What fails is noted too,
+    and makes the exit code 1.
 
     Example: sketchnet reproduce tab:dr_accuracy_comparison --scale small && sketchnet report reproduction/results.jsonl
     """
     from sketchnet.checks import check_choice
+    from sketchnet.cli.lines import one_line
     from sketchnet.cli.progress import progress_steps
     from sketchnet.experiments import LABELS, SCALES, find_experiment
     from sketchnet.experiments.runner import RESULTS, missing_cells
@@ -51,14 +53,18 @@ def reproduce(
     begun = time.perf_counter()
     with progress_steps(f"measuring at scale {scale}") as progress:
         results = measure(chosen, scale, out, device=device, search=search, seeds=seeds, jobs=jobs, progress=progress)
-    left = len(missing_cells(chosen, scale, results, search, seeds))
+    failed = len(results.failures)  # what failed before was tried again
+    left = len(missing_cells(chosen, scale, results, search, seeds)) - failed
     summary = {e.label: count_verdicts(e, scale, results) for e in chosen}
-    found = {"results": str(out / RESULTS), "seconds": round(time.perf_counter() - begun, 1), "missing": left}
+    found = {"results": str(out / RESULTS), "seconds": round(time.perf_counter() - begun, 1)}
+    found |= {"missing": left, "failed": failed}
     if as_json:
         print(json.dumps({**found, "labels": summary}))
-        return
-    for label, counts in summary.items():
-        print(f"{label:<32}" + ", ".join(f"{number} {what}" for what, number in counts.items() if number))
-    if left:
-        print(f"{left} measurements could not be made here; the report says why")
-    print(f"in {found['seconds']} s; a page of it: sketchnet report {found['results']} --out report.html")
+    else:
+        for label, counts in summary.items():
+            print(f"{label:<32}" + ", ".join(f"{number} {what}" for what, number in counts.items() if number))
+        if left:
+            print(f"{left} measurements could not be made here; the report says why")
+        print(f"in {found['seconds']} s; a page of it: sketchnet report {found['results']} --out report.html")
+    if failed:
+        raise SketchnetError(f"{failed} measurements failed; the first: {one_line(results.failures[0])}")

@@ -11,14 +11,20 @@ from sketchnet.experiments.experiment import Cell, Experiment, Values
 from sketchnet.storage import writing
 
 
+def why_none(record: dict) -> tuple[str, str] | None:
+    """Of a record without numbers: "missing", if a data set or a package is, or "failed", and the reason."""
+    return next(((kind, str(record["found"][kind])) for kind in ("missing", "failed") if kind in record["found"]), None)
+
+
 class Results:
     """The measurements of a file, by (scale, cell, seed); of two with the same place the later one counts.
 
-    One that failed, though, never hides a number that was there before it.
+    One without numbers, though, never hides one that was there before it. `failures` are the reasons of those that
+    were added here and failed.
     """
 
     def __init__(self, path: str | Path):
-        self.path = Path(path)
+        self.path, self.failures = Path(path), []
         self._runs: dict[tuple[str, str], dict[int, dict]] = {}  # by scale and cell, then by seed
         for record in self._read():
             self._keep(record)
@@ -26,7 +32,7 @@ class Results:
     def _keep(self, record: dict) -> None:
         cell, seed = Cell(record["recipe"], record["settings"]), record["seed"]
         runs = self._runs.setdefault((record["scale"], cell.key), {})
-        if seed not in runs or "missing" not in record["found"]:
+        if seed not in runs or why_none(record) is None or why_none(runs[seed]) is not None:
             runs[seed] = record
 
     def _read(self) -> list[dict]:
@@ -67,6 +73,8 @@ class Results:
             file.flush()
             os.fsync(file.fileno())
         self._keep(record)
+        if "failed" in found:
+            self.failures.append(found["failed"])
 
     def of(self, experiment: Experiment, scale: str) -> list[dict]:
         """All records that an experiment asks for and the file has."""

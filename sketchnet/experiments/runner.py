@@ -14,10 +14,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from sketchnet import __version__
-from sketchnet.errors import InputError, SketchnetError
+from sketchnet.errors import InputError, Interrupted, SketchnetError, StorageError
 from sketchnet.experiments.experiment import Cell, Experiment
 from sketchnet.experiments.recipes import ALONE, ON_PROCESSOR, SPACES, find_recipe
-from sketchnet.experiments.results import Results
+from sketchnet.experiments.results import Results, why_none
 from sketchnet.experiments.search import load_optuna, search_settings
 from sketchnet.storage import locked, writing
 
@@ -40,7 +40,8 @@ def reproduce(
     Interrupted, it goes on where it was. With `search`, settings of networks are first chosen by so many trials on
     validation rows. `seeds`: of each cell, instead of as many as its label asks for. With `jobs`, so many processes
     measure at once; those cells that are about time come last, alone. A cell that cannot be measured, for want of a
-    data set or a package, is noted as missing, with the reason, and tried again next time.
+    data set or a package, is noted as missing, with the reason, and one with any other error as failed; both are tried
+    again next time.
     """
     if search:
         load_optuna()  # before anything is measured
@@ -74,7 +75,7 @@ def missing_cells(
 
 
 def _is_done(record: dict | None, search: int) -> bool:
-    if record is None or "missing" in record["found"]:
+    if record is None or why_none(record):
         return False
     return record["recipe"] not in SPACES or (record.get("circumstances") or {}).get("trials", 0) >= search
 
@@ -116,10 +117,12 @@ def _measure(cell: Cell, seed: int, device: str, search: int) -> tuple[dict, dic
         recipe = find_recipe(cell.recipe)
         settings, trials = search_settings(cell, seed, device, search) if search else (cell.settings, {})
         found = recipe(seed=seed, device=device, **settings)
-    except InputError as error:
+    except Interrupted:
+        raise
+    except (InputError, StorageError) as error:
         found = {"missing": str(error)}
     except Exception as error:  # what fails in one cell must not cost the others, which may have taken hours
-        found = {"missing": f"{type(error).__name__}: {error}"}
+        found = {"failed": f"{type(error).__name__}: {error}"}
     used = "cpu" if cell.recipe in ON_PROCESSOR else device
     return found, circumstances(used, time.perf_counter() - begun) | trials
 
@@ -152,7 +155,7 @@ def _processor() -> str:
 
 def _note(cell: Cell, found: dict) -> str:
     what = " ".join(str(value) for value in cell.settings.values() if isinstance(value, str))
-    outcome = "could not be measured" if "missing" in found else ""
+    outcome = "could not be measured" if "missing" in found else "failed" if "failed" in found else ""
     if isinstance(found.get("error"), int | float):
         outcome = f"{found['error']:.2f} %"
     return f"{cell.recipe} {what} {outcome}".strip()

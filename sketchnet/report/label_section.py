@@ -42,9 +42,9 @@ def command(measured: Measured, folder: str) -> str:
 
 def _missing(measured: Measured) -> list[Block]:
     rows = []
-    for reason, entries in measured.missing.items():
+    for (kind, reason), entries in measured.missing.items():
         cells = "; ".join(dict.fromkeys(f"{entry.series}, {entry.x}" for entry in entries))
-        rows.append(("Not measured", (f"{reason} ", Quiet(f"({cells})"))))
+        rows.append(("Failed" if kind == "failed" else "Not measured", (f"{reason} ", Quiet(f"({cells})"))))
     return [Facts(rows)] if rows else []
 
 

@@ -12,6 +12,7 @@ from sketchnet.report.rounding import decimals_for, shown
 
 _SIDE_BY_SIDE = 2  # columns of the thesis's table; with more, the three numbers of a cell stand below each other
 _NONE = Quiet("–")
+_WORDS = {"missing": "no data", "failed": "failed"}  # in place of a number
 
 
 def label_table(measured: Measured) -> Table:
@@ -25,8 +26,8 @@ class _Writer:
         self.entries = {(entry.series, entry.x): entry for entry in measured.entries}
         self.series = list(dict.fromkeys(series for series, _ in self.entries))
         self.xs = list(dict.fromkeys(x for _, x in self.entries))
-        missing = (entry for entries in measured.missing.values() for entry in entries)
-        self.missing = {(entry.series, entry.x) for entry in missing}
+        missing = ((kind, entry) for (kind, _), entries in measured.missing.items() for entry in entries)
+        self.missing = {(entry.series, entry.x): _WORDS[kind] for kind, entry in missing}
         published = [entry.published for entry in self.entries.values() if entry.published is not None]
         means = [fmean(runs) for runs in self.values.runs.values()]
         self.decimals = decimals_for([*published, *means])
@@ -93,7 +94,7 @@ class _Writer:
         if not runs:
             if entry.cell is None:
                 return Quiet("published only") if entry.published is not None else _NONE
-            return Quiet("no data" if (entry.series, entry.x) in self.missing else "not measured")
+            return Quiet(self.missing.get((entry.series, entry.x), "not measured"))
         mean = self._number(entry, "ours", fmean(runs))
         if len(runs) == 1:
             return mean

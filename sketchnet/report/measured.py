@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sketchnet.experiments.experiment import SCALES, Entry, Experiment, Values
-from sketchnet.experiments.results import Results
+from sketchnet.experiments.results import Results, why_none
 from sketchnet.experiments.verdict import CONFIRMED, DENIED, OPEN
 from sketchnet.report.document import Verdict
 
@@ -38,14 +38,14 @@ class Measured:
         return self.results.of(self.experiment, self.scale)
 
     @property
-    def missing(self) -> dict[str, list[Entry]]:
-        """Entries that could not be measured, by the reason."""
-        found: dict[str, list[Entry]] = {}
+    def missing(self) -> dict[tuple[str, str], list[Entry]]:
+        """Entries that could not be measured or failed, by which of the two and the reason."""
+        found: dict[tuple[str, str], list[Entry]] = {}
         for entry in self.entries:
-            for record in self.results.runs(self.scale, entry.cell) if entry.cell is not None else ():
-                if "missing" in record["found"]:
-                    found.setdefault(str(record["found"]["missing"]), []).append(entry)
-                    break
+            runs = self.results.runs(self.scale, entry.cell) if entry.cell is not None else ()
+            why = next(filter(None, map(why_none, runs)), None)
+            if why:
+                found.setdefault(why, []).append(entry)
         return found
 
     def lists(self, *names: str) -> dict[tuple[str, str | float], list[dict]]:
@@ -79,7 +79,7 @@ def find_scale(experiment: Experiment, results: Results, scale: str | None = Non
 
 def count_measured(records: Iterable[dict]) -> int:
     """Without those that only say why there is no number."""
-    return sum("missing" not in record["found"] for record in records)
+    return sum(why_none(record) is None for record in records)
 
 
 def worded(word: str) -> Verdict:

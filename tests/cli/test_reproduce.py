@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from sketchnet.experiments import LABELS
-from tests.cli.command_line import bad, good
+from sketchnet.experiments import LABELS, runner
+from tests.cli.command_line import bad, good, sketchnet
 
 
 def test_measures_and_goes_on(tmp_path):
@@ -18,6 +18,23 @@ def test_measures_and_goes_on(tmp_path):
     assert "confirmed" in again
     assert "sketchnet report out/results.jsonl" in again
     assert (tmp_path / "out/results.jsonl").read_bytes() == lines
+
+
+def test_what_fails_is_told_apart_from_what_is_missing(tmp_path, monkeypatch):
+    asked = ("reproduce", "tab:datasets_nnz", "--scale", "smoke", "--out", "out")
+
+    def broken(**settings):
+        raise KeyError("rows")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "find_recipe", lambda name: broken)
+        done = sketchnet(*asked, "--json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["missing"]) == (1, 0)
+    assert found["failed"] > 0
+    assert done.stderr == f"sketchnet: {found['failed']} measurements failed; the first: KeyError: 'rows'\n"
+    found = json.loads(good(*asked, "--json", cwd=tmp_path))  # tried again
+    assert (found["missing"], found["failed"]) == (0, 0)
 
 
 def test_several_processes_find_the_same(tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, Interrupted
 from sketchnet.experiments import LABELS, find_experiment, recipes, runner
 from sketchnet.experiments.experiment import Cell, Claim, Entry, Experiment
 from sketchnet.experiments.results import Results
@@ -25,6 +25,10 @@ def calls(monkeypatch):
         made.append((x, seed))
         if x == 9:
             raise InputError("the ninth data set is not there")
+        if x == 8:
+            raise AttributeError("'NoneType' object has no attribute 'n_rows'")
+        if x == 7:
+            raise Interrupted("stopped as asked")
         return {"error": 10.0 * x + seed, "valid_error": abs(rate - 0.1)}
 
     module = types.ModuleType("sketchnet.experiments.recipes.toys")
@@ -87,6 +91,34 @@ def test_what_is_not_there_is_noted_and_tried_again(tmp_path, calls):
     assert calls == [(1, 0), (9, 0), (9, 0)]
 
 
+def test_an_error_of_ours_is_no_missing_data_set(tmp_path, calls):
+    experiment = toy_experiment(1, 8)
+    results = reproduce([experiment], "smoke", tmp_path)
+    why = "AttributeError: 'NoneType' object has no attribute 'n_rows'"
+    assert [record["found"].get("failed") for record in results.of(experiment, "smoke")] == [None, why]
+    assert results.failures == [why]
+    assert list(results.values(experiment, "smoke").runs) == [("ours", 1)]
+    again = reproduce([experiment], "smoke", tmp_path)
+    assert calls == [(1, 0), (8, 0), (8, 0)]
+    assert again.failures == [why]
+
+
+def test_the_later_reason_counts(tmp_path):
+    """What is installed since then may not work."""
+    results, cell = Results(tmp_path / RESULTS), Cell("toy", {"x": 1})
+    for found in ({"missing": "Optuna"}, {"failed": "TypeError"}):
+        results.add("smoke", cell, 0, found, {})
+        for each in (results, Results(tmp_path / RESULTS)):
+            assert each.get("smoke", cell, 0)["found"] == found
+
+
+def test_who_stops_a_training_stops_the_run(tmp_path, calls):
+    with pytest.raises(Interrupted):
+        reproduce([toy_experiment(1, 7, 8)], "smoke", tmp_path)
+    assert calls == [(1, 0), (7, 0)]
+    assert len(Results(tmp_path / RESULTS)) == 1
+
+
 def test_results_tell_their_circumstances(tmp_path, calls):
     experiment = toy_experiment(1)
     (record,) = reproduce([experiment], "smoke", tmp_path).of(experiment, "smoke")
@@ -146,7 +178,8 @@ def test_a_cell_measured_without_search_is_measured_again_with_it(tmp_path, call
 
 def test_a_failure_does_not_hide_a_number(tmp_path, calls):
     results = reproduce([toy_experiment(1)], "smoke", tmp_path)
-    results.add("smoke", Cell("toy", {"x": 1}), 0, {"missing": "Optuna"}, {})
+    for kind in ("missing", "failed"):
+        results.add("smoke", Cell("toy", {"x": 1}), 0, {kind: "Optuna"}, {})
     for found in (results, Results(tmp_path / RESULTS)):
         assert found.values(toy_experiment(1), "smoke")("ours", 1) == 10
 

@@ -160,6 +160,24 @@ def test_every_label_has_its_section_and_command(page):
     assert text.count('class="band"') == 4
 
 
+def test_what_failed_is_not_measured_either(tmp_path):
+    """Its line differs from that of what is missing by one word; so do the pages."""
+    pages = {}
+    for kind in ("missing", "failed"):
+        file = tmp_path / kind / "results.jsonl"
+        file.parent.mkdir()
+        write_results(file, experiments=EXPERIMENTS[:1])
+        file.write_text(file.read_text().replace('"missing"', f'"{kind}"'))
+        page, summary = reproduction_page(file, EXPERIMENTS[:1])
+        pages[kind] = markdown_of(page).replace(f"--out {kind}", "--out it"), summary
+    (missing, counts), (failed, same) = pages.values()
+    assert same == counts
+    assert "no data" in missing
+    assert "no data" not in failed
+    changed = [b for a, b in zip(missing.splitlines(), failed.splitlines(), strict=True) if a != b]
+    assert any("files of norb are not in the data folder" in line and "Failed" in line for line in changed)
+
+
 def test_text_is_escaped(page):
     text = html_of(page)
     assert HOSTILE in [entry.series for entry in EXPERIMENTS[0].entries("small")]
