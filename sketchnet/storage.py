@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sketchnet.errors import StorageError
@@ -17,18 +17,31 @@ except ImportError:  # Windows: two writers are not kept apart there
     fcntl = None
 
 
-def write_json(path: Path, content: dict) -> None:
-    """Replace a small file at once, so that a reader sees the old content or the new."""
-    new = path.with_name(path.name + ".new")
+@contextmanager
+def replacing(path: Path, alone: bool = True) -> Iterator[Path]:
+    """Gives a place beside `path` to write to. It becomes the file when the block ends well, so that a reader sees the
+    old content or the new, and is removed when it does not.
+
+    `alone`: a lock, or the folder, keeps other writers away. The place is then always the same, so that what a killed
+    process left there is written over by the next; else its name has the process's number.
+    """
+    new = path.with_name(f"{path.name}.new" if alone else f".{path.name}.{os.getpid()}.new")
     try:
-        with open(new, "w") as file:
-            json.dump(content, file)  # in the order given: an encoder's columns stand in it
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
+        with writing(path):
+            yield new
+            with open(new, "r+b") as file:  # once more, as some libraries write a file of their own
+                os.fsync(file.fileno())
+            os.replace(new, path)
     except BaseException:
-        new.unlink(missing_ok=True)
+        with suppress(OSError):
+            new.unlink()
         raise
+
+
+def write_json(path: Path, content: dict) -> None:
+    """Replace a small file."""
+    with replacing(path) as new, open(new, "w") as file:
+        json.dump(content, file)  # in the order given: an encoder's columns stand in it
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from array import array
 from collections import Counter
@@ -20,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchnet.data.ngrams import check_ngram_range, rows_of_text, text_of
 from sketchnet.errors import InputError, SketchnetError, StorageError
+from sketchnet.storage import replacing
 
 _FORMAT, _VERSION = "sketchnet bag of words", 1
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
@@ -142,7 +142,9 @@ class BagOfWords(TransformerMixin, BaseEstimator):
             "stop_words": sorted(self.stop_words_),  # scikit-learn's list may change; the fitted one may not
         }
         file = {"format": _FORMAT, "version": _VERSION, "checksum": _checksum(content), "content": content}
-        _write_whole(Path(path), json.dumps(file, ensure_ascii=False))
+        text = json.dumps(file, ensure_ascii=False)
+        with replacing(Path(path), alone=False) as new:
+            new.write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> BagOfWords:
@@ -250,17 +252,3 @@ def _checked(content: dict) -> tuple[list[str], list[int], int, frozenset[str]]:
     if type(n) is not int or not all(type(count) is int and 1 <= count <= n for count in documents):
         raise InputError("its document frequencies are not all integers from 1 to the number of documents")
     return words, documents, n, _stop_words(content["stop_words"])
-
-
-def _write_whole(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.errors import InputError, StorageError
+from sketchnet.storage import replacing
 
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
 SUFFIXES = tuple(_MAGIC.values())
@@ -50,20 +51,8 @@ def open_reading(path: str | Path) -> io.IOBase:
 def atomic_writing(path: str | Path) -> Iterator[io.IOBase]:
     """A binary stream, packed as the name's suffix says, that becomes the file only when the block ends well."""
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        with open(temporary, "wb") as raw:
-            with _packing(raw, path.suffix) as file:
-                yield file
-            raw.flush()
-            os.fsync(raw.fileno())
-        os.replace(temporary, path)
-    except (StorageError, InputError):
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path, alone=False) as new, open(new, "wb") as raw, _packing(raw, path.suffix) as file:
+        yield file
 
 
 @contextmanager

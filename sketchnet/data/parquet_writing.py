@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.parquet import METADATA, columns_in, need_pyarrow
 from sketchnet.errors import InputError
-from sketchnet.storage import locked, writing
+from sketchnet.storage import locked, replacing
 
 try:
     import pyarrow as pa
@@ -37,20 +36,13 @@ def write_parquet(
     """Write sparse rows as list columns. The file is whole or absent: it is written beside its place, then renamed."""
     need_pyarrow("writing")
     path = Path(path)
-    new = path.with_name(f".{path.name}.new")
     names = {"indices": indices, "values": values, "label": label, "group": group}
     with locked(path):
         try:
-            with writing(path):
-                with open(new, "wb") as file:
-                    _write(file, [batches] if isinstance(batches, CsrBatch) else batches, names, compression)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(new, path)
+            with replacing(path) as new, open(new, "wb") as file:
+                _write(file, [batches] if isinstance(batches, CsrBatch) else batches, names, compression)
         except pa.ArrowException as error:
             raise InputError(f"cannot write {path}: {error}") from None
-        finally:
-            new.unlink(missing_ok=True)
 
 
 def _write(file, batches: Iterable[CsrBatch], names: dict[str, str], compression: str) -> None:

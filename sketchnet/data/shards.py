@@ -66,8 +66,7 @@ def finish(folder: Path, description: dict) -> None:
         "entries": sum(manifest["entries"] for manifest in shards),
         "shards": len(shards),
     }
-    with writing(folder):
-        write_json(folder / "dataset.json", {**content, **description})
+    write_json(folder / "dataset.json", {**content, **description})
 
 
 def shard_folders(folder: Path) -> list[Path]:

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from sketchnet.errors import InputError, StorageError
-from sketchnet.storage import locked, write_json, writing
+from sketchnet.storage import locked, replacing, write_json, writing
 
 FORMAT = 1
 _DTYPES = {torch.float32: "F32", torch.int64: "I64"}
@@ -30,24 +30,13 @@ FILES = (CONFIG, WEIGHTS, HISTORY, CHECKPOINT, PRETRAINING)
 
 def write_tensors(path: Path, tensors: dict[str, torch.Tensor], notes: dict | None = None) -> None:
     """Replace a safetensors file; `notes` are plain JSON values kept in its header."""
-    new = path.with_name(path.name + ".new")
-    try:
-        with writing(path):
-            plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-            try:
-                save_file(plain, new, {"notes": json.dumps(notes or {})})
-            except SafetensorError as error:  # its way to say that the system refused to write
-                raise OSError(None, str(error)) from None
-            descriptor = os.open(new, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            os.chmod(new, 0o666 & ~_umask())  # safetensors writes for the owner alone
-            os.replace(new, path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with replacing(path) as new:
+        try:
+            save_file(plain, new, {"notes": json.dumps(notes or {})})
+        except SafetensorError as error:  # its way to say that the system refused to write
+            raise OSError(None, str(error)) from None
+        os.chmod(new, 0o666 & ~_umask())  # safetensors writes for the owner alone
 
 
 def _umask() -> int:
@@ -180,8 +169,7 @@ def check_place(folder: Path) -> None:
 
 
 def write_config(folder: Path, content: dict) -> None:
-    with writing(folder / CONFIG):
-        write_json(folder / CONFIG, {"format": FORMAT, **content})
+    write_json(folder / CONFIG, {"format": FORMAT, **content})
 
 
 def read_config(folder: Path) -> dict:
@@ -199,12 +187,8 @@ def read_config(folder: Path) -> dict:
 
 
 def write_history(folder: Path, records: list[dict]) -> None:
-    path = folder / HISTORY
-    new = path.with_name(path.name + ".new")
-    with writing(path):
-        with open(new, "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(record) + "\n" for record in records)
-        os.replace(new, path)
+    with replacing(folder / HISTORY) as new, open(new, "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(record) + "\n" for record in records)
 
 
 def read_history(folder: Path) -> list[dict]:

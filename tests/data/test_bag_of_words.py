@@ -139,11 +139,11 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StorageError, match=r"words.json cannot be written: No space left on device"):
+    with pytest.raises(StorageError, match=r"no room on the disk for .*words\.json"):
         bag.save(tmp_path / "words.json")
     assert os.listdir(tmp_path) == ["words.json"]
     assert (tmp_path / "words.json").read_bytes() == before
-    with pytest.raises(StorageError, match="cannot be written: No such file"):
+    with pytest.raises(StorageError, match=r"cannot write .*words\.json: No such file"):
         bag.save(tmp_path / "no" / "words.json")
 
 

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from sketchnet.data import load_dataset
 from sketchnet.data.bag_of_words import BagOfWords
-from sketchnet.storage import writing
+from sketchnet.storage import replacing, writing
 
 DOCUMENTS = ("tng", "reuters")
 _WORDS = 10_000  # the largest dictionary; columns are sorted by frequency, so its first D are the dictionary of D words
@@ -61,10 +61,9 @@ def _read(name: str) -> Bag:
         made = _make(name)
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            for path, rows in zip(files, made):
-                unfinished = path.with_suffix(f".{os.getpid()}.npz")
-                sparse.save_npz(unfinished, sparse.csr_array(rows if sparse.issparse(rows) else rows[:, None]))
-                unfinished.replace(path)
+        for path, rows in zip(files, made):
+            with replacing(path, alone=False) as new, open(new, "wb") as file:
+                sparse.save_npz(file, sparse.csr_array(rows if sparse.issparse(rows) else rows[:, None]))
     train, test, labels = map(sparse.load_npz, files)
     return Bag(train, test, labels if labels.shape[1] > 1 else labels.toarray()[:, 0])
 
