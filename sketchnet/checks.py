@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable
+from importlib import import_module
 from math import inf, isfinite
 from numbers import Integral, Real
 
 import numpy as np
 
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, MissingExtraError
 
 
 def check_integer(name: str, value, least: int, most: int) -> int:
@@ -44,6 +45,14 @@ def check_choice(name: str, value, allowed: Collection):
     if not any(value is choice or (is_name and value == choice) for choice in allowed):
         raise InputError(f"{name}={value!r} is not possible; allowed are {', '.join(map(str, allowed))}")
     return value
+
+
+def import_extra(package: str, extra: str, what: str):
+    """An optional package, without which `what` is not possible."""
+    try:
+        return import_module(package)
+    except ImportError:
+        raise MissingExtraError(f"{what} needs the package {package}: pip install 'sketchnet[{extra}]'") from None
 
 
 def meant(name: str, known: Iterable[str]) -> str:

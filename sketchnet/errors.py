@@ -9,6 +9,10 @@ class InputError(SketchnetError, ValueError):
     """The data or an argument is not usable; nothing was changed."""
 
 
+class MissingExtraError(InputError, ImportError):
+    """What was asked for needs a package that is not installed."""
+
+
 class StorageError(SketchnetError, OSError):
     """A file could not be read or written."""
 

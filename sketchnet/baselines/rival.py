@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from importlib import import_module
 from typing import ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
+from sketchnet.checks import import_extra
 from sketchnet.data.csr import as_csr
 from sketchnet.errors import InputError
 
@@ -85,11 +85,7 @@ class Rival(ABC):
 
 
 def library(package: str, name: str):
-    """An optional package."""
-    try:
-        return import_module(package)
-    except ImportError:
-        raise InputError(f'{name} needs the package {package}: pip install "sketchnet[bench]"') from None
+    return import_extra(package, "bench", name)
 
 
 def checked_rows(X) -> sparse.csr_array:

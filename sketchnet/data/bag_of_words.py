@@ -17,8 +17,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.utils.validation import check_is_fitted
 
+from sketchnet.checks import import_extra
 from sketchnet.data.ngrams import check_ngram_range, rows_of_text, text_of
-from sketchnet.errors import InputError, SketchnetError, StorageError
+from sketchnet.errors import InputError, StorageError
 from sketchnet.storage import replacing
 
 _FORMAT, _VERSION = "sketchnet bag of words", 1
@@ -221,12 +222,8 @@ class _Stems(dict):
 
 
 def _stemmer():
-    try:
-        from Stemmer import Stemmer
-    except ImportError:
-        message = "BagOfWords with stemming needs the extra 'text': pip install 'sketchnet[text]'"
-        raise SketchnetError(message) from None
-    return Stemmer("porter", 0).stemWord  # 0: no cache of its own
+    library = import_extra("Stemmer", "text", "BagOfWords with stemming")
+    return library.Stemmer("porter", 0).stemWord  # 0: no cache of its own
 
 
 def _stop_words(given) -> frozenset[str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sketchnet.checks import import_extra
 from sketchnet.errors import InputError, StorageError
 from sketchnet.storage import replacing
 
@@ -71,11 +72,7 @@ def _packing(raw, suffix: str):
 
 
 def _zstandard():
-    try:
-        import zstandard
-    except ImportError:
-        raise InputError("zst files need an extra package: pip install 'sketchnet[zstd]'") from None
-    return zstandard
+    return import_extra("zstandard", "zstd", "a zst file")
 
 
 class _Unpacked(io.RawIOBase):

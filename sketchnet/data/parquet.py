@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sketchnet.checks import import_extra
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.table_chunks import NotANumber, TableChunk, TextColumn, check_names, is_number
 from sketchnet.data.tables import TableEncoder
@@ -23,16 +24,12 @@ try:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
-except ImportError:  # an extra
-    pa = None
+except ImportError:  # an extra, asked for when a file is
+    pass
 
 _CHUNK_BYTES = 1 << 24  # of a batch, about
 _CHUNK_ROWS = 1 << 16  # of a batch, at most
 METADATA = b"sketchnet"
-
-
-class MissingExtraError(InputError):
-    """A feature needs a package that is not installed."""
 
 
 def read_parquet_batches(
@@ -96,14 +93,9 @@ def fit_parquet(paths: str | Path | Iterable[str | Path], encoder: TableEncoder)
     return encoder.fit(chain.from_iterable(map(chunks, paths)))
 
 
-def need_pyarrow(what: str) -> None:
-    if pa is None:
-        raise MissingExtraError(f"{what} Parquet needs the extra 'parquet': pip install 'sketchnet[parquet]'")
-
-
 @contextmanager
 def _opened(path: str | Path):
-    need_pyarrow("reading")
+    import_extra("pyarrow", "parquet", "reading Parquet")
     try:
         open(path, "rb").close()
     except OSError as error:

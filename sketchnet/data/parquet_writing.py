@@ -9,16 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
+from sketchnet.checks import import_extra
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.parquet import METADATA, columns_in, need_pyarrow
+from sketchnet.data.parquet import METADATA, columns_in
 from sketchnet.errors import InputError
 from sketchnet.storage import locked, replacing
 
 try:
     import pyarrow as pa
     import pyarrow.parquet as pq
-except ImportError:  # an extra
-    pa = None
+except ImportError:  # an extra, asked for when a file is
+    pass
 
 _GROUP_ROWS, _GROUP_ENTRIES = 1 << 16, 1 << 22  # of a row group that we write, about
 
@@ -34,7 +35,7 @@ def write_parquet(
     compression: str = "zstd",
 ) -> None:
     """Write sparse rows as list columns. The file is whole or absent: it is written beside its place, then renamed."""
-    need_pyarrow("writing")
+    import_extra("pyarrow", "parquet", "writing Parquet")
     path = Path(path)
     names = {"indices": indices, "values": values, "label": label, "group": group}
     with locked(path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sketchnet.errors import InputError
+from sketchnet.checks import import_extra
 from sketchnet.experiments.experiment import Cell
 from sketchnet.experiments.recipes import SPACES, find_recipe
 
@@ -31,11 +31,7 @@ def search_settings(cell: Cell, seed: int, device: str, n_trials: int) -> tuple[
 
 
 def load_optuna():
-    try:
-        import optuna
-    except ImportError:
-        raise InputError('a search needs Optuna: pip install "sketchnet[search]"') from None
-    return optuna
+    return import_extra("optuna", "search", "a search")
 
 
 def _suggest(trial, space: dict) -> dict:

@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sketchnet.errors import InputError
+from sketchnet.checks import import_extra
 
 
 @contextmanager
 def scalars(folder: Path) -> Iterator[Callable[[dict], None]]:
     """Gives a function that writes a record of the history."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise InputError("TensorBoard is not installed; pip install 'sketchnet[tensorboard]'") from None
+    import_extra("tensorboard", "tensorboard", "--tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
     writer = SummaryWriter(folder)
 
     def write(record: dict) -> None:

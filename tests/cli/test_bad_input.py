@@ -1,6 +1,7 @@
 """What predict, evaluate, explain and train say to bad input. They change nothing."""
 
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -129,6 +130,25 @@ def test_bad_input(args, message, here):
     before = contents(here)
     bad(*args.split(), *(TINY[:2] if args.startswith("train") else ()), message=message, cwd=here)
     shutil.rmtree(here / "new", ignore_errors=True)  # where train keeps what it has read
+    assert contents(here) == before
+
+
+@pytest.mark.parametrize(
+    ("package", "args"),
+    [
+        ("tensorboard", "train rows.svm --out new --tensorboard"),
+        ("pyarrow", "train rows.parquet --out new"),
+        ("zstandard", "train rows.svm.zst --out new"),
+        ("optuna", "reproduce tab:datasets_nnz --scale smoke --search 3 --out new"),
+    ],
+)
+def test_a_missing_package_is_bad_usage(package, args, here, monkeypatch):
+    (here / "rows.parquet").write_bytes(b"PAR1")
+    (here / "rows.svm.zst").write_bytes(b"\x28\xb5\x2f\xfd")
+    before = contents(here)
+    monkeypatch.setitem(sys.modules, package, None)
+    message = f"needs the package {package}: pip install 'sketchnet["
+    bad(*args.split(), *(TINY if args.startswith("train") else ()), message=message, cwd=here)
     assert contents(here) == before
 
 

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sketchnet.data.bag_of_words import BagOfWords, _checksum
-from sketchnet.errors import InputError, SketchnetError, StorageError
+from sketchnet.errors import InputError, MissingExtraError, StorageError
 
 DOCUMENTS = [
     "The runner runs; running is what runners do.",
@@ -243,8 +243,8 @@ def test_bad_documents(documents, message):
 
 def test_a_missing_stemmer_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "Stemmer", None)
-    message = r"^BagOfWords with stemming needs the extra 'text': pip install 'sketchnet\[text\]'$"
-    with pytest.raises(SketchnetError, match=message):
+    message = r"^BagOfWords with stemming needs the package Stemmer: pip install 'sketchnet\[text\]'$"
+    with pytest.raises(MissingExtraError, match=message):
         BagOfWords().fit(DOCUMENTS)
     BagOfWords(stem=False).fit(DOCUMENTS)
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from sketchnet.data import read_svmlight, write_svmlight
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, MissingExtraError
 from tests.data.plain_svmlight import assert_same, parse_plainly
 from tests.data.svmlight_texts import big_text
 
@@ -42,8 +42,8 @@ def test_packed_files(file, kind, tmp_path):
 
 def test_zst_without_its_package(file, monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(InputError, match=re.escape("pip install 'sketchnet[zstd]'")):
+    with pytest.raises(MissingExtraError, match=re.escape("pip install 'sketchnet[zstd]'")):
         read_svmlight(file(b"\x28\xb5\x2f\xfd"))
-    with pytest.raises(InputError, match=re.escape("pip install 'sketchnet[zstd]'")):
+    with pytest.raises(MissingExtraError, match=re.escape("pip install 'sketchnet[zstd]'")):
         write_svmlight(file(b"old", "x.zst"), sparse.csr_array(np.eye(3)))
     assert file(b"").parent.joinpath("x.zst").read_bytes() == b"old"
