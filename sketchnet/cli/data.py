@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from sketchnet.cli.lines import print_table
+
 data_app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -17,7 +19,7 @@ data_app = typer.Typer(
 )
 
 _COLUMNS = ("name", "train", "test", "features", "classes", "density", "on this machine")
-_RIGHT = range(1, 6)  # numbers
+_LEFT = (0, 6)  # no numbers
 
 
 @data_app.callback()
@@ -47,7 +49,7 @@ def list_command(
     if sys.stdout.isatty():
         _show(rows)
     else:
-        _print(rows)
+        print_table([_COLUMNS, *rows], _LEFT)
 
 
 def _row(info) -> tuple[str, ...]:
@@ -64,14 +66,7 @@ def _show(rows: list[tuple[str, ...]]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for at, column in enumerate(_COLUMNS):
         # The path may be broken into lines, the figures never.
-        table.add_column(column, justify="right" if at in _RIGHT else "left", no_wrap=at < len(_COLUMNS) - 1)
+        table.add_column(column, justify="left" if at in _LEFT else "right", no_wrap=at < len(_COLUMNS) - 1)
     for row in rows:
         table.add_row(*row)
     Console(highlight=False, markup=False).print(table)
-
-
-def _print(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(len(row[at]) for row in (_COLUMNS, *rows)) for at in range(len(_COLUMNS))]
-    for row in (_COLUMNS, *rows):
-        cells = (c.rjust(w) if at in _RIGHT else c.ljust(w) for at, (c, w) in enumerate(zip(row, widths)))
-        print("  ".join(cells).rstrip())

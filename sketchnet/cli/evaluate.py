@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -46,9 +45,8 @@ def evaluate(
       sketchnet evaluate news-model news-test.svm --retrieval --plot curve.png
     """
     from sketchnet.cli.evaluate_retrieval import evaluate_retrieval
-    from sketchnet.cli.model_rows import open_folder, open_predictor, options_for, takes_any_id
+    from sketchnet.cli.model_rows import labelled_rows, open_predictor
     from sketchnet.cli.progress import progress_bar
-    from sketchnet.cli.training_data import open_data
     from sketchnet.evaluation.metrics import metrics
 
     if by_retrieval:
@@ -60,21 +58,15 @@ def evaluate(
         raise InputError("--plot is for --retrieval; there is --calibration-plot too")
     loaded = open_predictor(model, "try `sketchnet evaluate --retrieval`")
     _check_plot(calibration_plot, loaded.task.kind)
-    with tempfile.TemporaryDirectory() as work:
-        if input.is_dir():
-            data = open_folder(loaded, input)
-        else:
-            # A table of hashed columns takes any id, so the width is then not that of the training rows.
-            free = ("columns",) if takes_any_id(loaded) else ()
-            known = {key: value for key, value in loaded.data.items() if key not in free}
-            options = options_for(loaded, input, options)
-            data = open_data([input], Path(work) / "data", options, memory, 0, known)
+    with labelled_rows(loaded, input, options, memory) as data:
         targets = targets_of(loaded, data, input)
         with progress_bar(f"predicting {input.name}") as progress:
             outputs = loaded.outputs(data, progress)
     found = metrics(loaded.task, outputs, targets)
     if calibration_plot is not None:
-        _draw(found, loaded, calibration_plot)
+        from sketchnet.report.calibration_figure import draw_calibration
+
+        draw_calibration(found, loaded.class_names[1] if loaded.task.kind == "binary" else None, calibration_plot)
     if as_json:
         print(json.dumps({"rows": len(outputs), "classes": loaded.class_names, **found}))
         return
@@ -117,25 +109,3 @@ def _check_plot(path: Path | None, kind: str) -> None:
     if kind not in ("binary", "multiclass"):
         raise InputError(f"--calibration-plot is for models that choose one class; this one is for {kind}")
     check_output("--calibration-plot", path, ".png")
-
-
-def _draw(found: dict, model, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    from sketchnet.data.compression import atomic_writing
-
-    keys = ("mean_probability", "share_positive", "count")
-    mean, share, count = ([bin[key] for bin in found["calibration"]] for key in keys)
-    binary, what = model.task.kind == "binary", "the likeliest class"
-    if binary:
-        what = "class " + model.class_names[1].replace("$", r"\$")  # a plain one begins a formula
-    figure = Figure(figsize=(5, 6), layout="constrained")
-    upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 1])
-    upper.plot([0, 1], [0, 1], color="0.7", label="perfect")
-    upper.plot(mean, share, "o-", label=f"model, error {found['calibration_error']:.3g}")
-    upper.set(ylabel=f"share of {what}" if binary else "share that was right", xlim=(0, 1), ylim=(0, 1))
-    upper.legend()
-    lower.bar(mean, count, width=0.04)
-    lower.set(xlabel=f"predicted probability of {what}", ylabel="rows")
-    with atomic_writing(path) as file:
-        figure.savefig(file, format="png", dpi=150)

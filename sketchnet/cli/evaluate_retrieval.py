@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from sketchnet.cli.inputs import InputOptions
 from sketchnet.cli.lines import check_output, print_table
-from sketchnet.cli.model_rows import open_autoencoder, open_folder, options_for
+from sketchnet.cli.model_rows import labelled_rows, open_autoencoder
 from sketchnet.cli.progress import progress_bar
-from sketchnet.cli.training_data import open_data
 from sketchnet.errors import InputError
 from sketchnet.evaluation.metrics import check_outputs
 from sketchnet.evaluation.retrieval import RetrievalResult, retrieval
@@ -28,12 +26,7 @@ def evaluate_retrieval(
     if plot is not None:
         check_output("--plot", plot, ".png", ".pdf", ".svg")
     model = open_autoencoder(folder)
-    with tempfile.TemporaryDirectory() as work:
-        if input.is_dir():
-            data = open_folder(model, input)
-        else:
-            options = options_for(model, input, options)
-            data = open_data([input], Path(work) / "data", options, memory, 0, with_labels(model.data, options.label))
+    with labelled_rows(model, input, options, memory) as data:
         labels = data.labels
         if labels is None:
             raise InputError(f"{input} has no labels to compare; say where they are (--label, --label-column)")
@@ -60,15 +53,3 @@ def _precision_at(found: RetrievalResult, recall: float) -> float:
     """At the first rank that reaches the recall."""
     rank = np.searchsorted(found.recall, recall * (1 - 1e-9))  # sums of shares may end a little below 1
     return float(found.precision[min(rank, len(found.precision) - 1)])
-
-
-def with_labels(known: dict, label: str | None) -> dict:
-    """The description by which labelled rows are read. Which labels there are is up to them: none were learnt."""
-    known = {key: value for key, value in known.items() if key not in ("labels", "classes")}
-    encoder = known.get("encoder")
-    if encoder and (label or encoder["label_"]):
-        label = label or encoder["label_"]
-        ignore = [name for name in encoder["ignore"] if name != label]
-        forgotten = {"classes": None, "classes_": [], "classes_fixed_": False, "label_kind_": "categorical"}
-        known["encoder"] = {**encoder, **forgotten, "label": label, "label_": label, "ignore": ignore}
-    return known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -66,9 +66,9 @@ def one_line(name: str) -> str:
     return name if name.isprintable() else repr(name)
 
 
-def print_table(rows: list[list[str]]) -> None:
-    """Names to the left, figures to the right."""
+def print_table(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> None:
+    """Names, in the columns `left`, to the left, figures to the right."""
     widths = [max(map(len, column)) for column in zip(*rows)]
-    for name, *figures in rows:
-        cells = [name.ljust(widths[0]), *(figure.rjust(width) for figure, width in zip(figures, widths[1:]))]
+    for row in rows:
+        cells = (cell.ljust(w) if at in left else cell.rjust(w) for at, (cell, w) in enumerate(zip(row, widths)))
         print("  ".join(cells).rstrip())

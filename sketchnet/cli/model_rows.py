@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,6 +135,23 @@ def open_folder(model, path: Path):
     return data
 
 
+@contextmanager
+def labelled_rows(model, path: Path, options: InputOptions, memory: str) -> Iterator:
+    """Rows with their labels, to measure a model on. Those of a file are kept on disk until the block ends."""
+    from sketchnet.cli.training_data import open_data
+
+    with tempfile.TemporaryDirectory() as work:
+        if path.is_dir():
+            yield open_folder(model, path)
+            return
+        options = options_for(model, path, options)
+        known = _with_any_labels(model.data, options.label) if model.task.kind == "autoencoder" else model.data
+        # A table of hashed columns takes any id, so the width is then not that of the training rows.
+        free = ("columns",) if takes_any_id(model) else ()
+        known = {key: value for key, value in known.items() if key not in free}
+        yield open_data([path], Path(work) / "data", options, memory, 0, known)
+
+
 def check_columns(path: Path, theirs: dict, ours: dict, what: str) -> None:
     """An error if a data set's columns mean something else than ours, by the descriptions of both."""
     pairs = {"hasher": (ours.get("hasher"), theirs.get("hasher"))}
@@ -231,6 +249,18 @@ def without_labels(known: dict) -> dict:
     if encoder and encoder["label_"] is not None:
         ignore = [*encoder["ignore"], encoder["label_"]]
         known["encoder"] = {**encoder, "label": None, "label_": None, "label_kind_": None, "ignore": ignore}
+    return known
+
+
+def _with_any_labels(known: dict, label: str | None) -> dict:
+    """The description by which labelled rows are read. Which labels there are is up to them: none were learnt."""
+    known = {key: value for key, value in known.items() if key not in ("labels", "classes")}
+    encoder = known.get("encoder")
+    if encoder and (label or encoder["label_"]):
+        label = label or encoder["label_"]
+        ignore = [name for name in encoder["ignore"] if name != label]
+        forgotten = {"classes": None, "classes_": [], "classes_fixed_": False, "label_kind_": "categorical"}
+        known["encoder"] = {**encoder, **forgotten, "label": label, "label_": label, "ignore": ignore}
     return known
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -124,20 +123,12 @@ def _of_predictions(model, path: Path, options: InputOptions, memory: str):
     """What `evaluate` and `explain` say of the rows."""
     from sketchnet.cli.evaluate import targets_of
     from sketchnet.cli.explain import columns_span, names_of, summed
-    from sketchnet.cli.model_rows import ModelRows, open_folder, options_for, takes_any_id
-    from sketchnet.cli.training_data import open_data
+    from sketchnet.cli.model_rows import ModelRows, labelled_rows
     from sketchnet.evaluation.attribution import contributions, top_columns
     from sketchnet.evaluation.metrics import metrics
     from sketchnet.report.on_rows import OnRows
 
-    with tempfile.TemporaryDirectory() as work:
-        if path.is_dir():
-            data = open_folder(model, path)
-        else:
-            # A table of hashed columns takes any id, so the width is then not that of the training rows.
-            free = ("columns",) if takes_any_id(model) else ()
-            known = {key: value for key, value in model.data.items() if key not in free}
-            data = open_data([path], Path(work) / "data", options_for(model, path, options), memory, 0, known)
+    with labelled_rows(model, path, options, memory) as data:
         targets = targets_of(model, data, path)
         outputs, seconds = _timed(model, data, path)
         found = metrics(model.task, outputs, targets)
@@ -159,20 +150,12 @@ def _of_codes(model, path: Path, options: InputOptions, memory: str):
     import numpy as np
     from scipy import sparse
 
-    from sketchnet.cli.evaluate_retrieval import with_labels
-    from sketchnet.cli.model_rows import open_folder, options_for
-    from sketchnet.cli.training_data import open_data
+    from sketchnet.cli.model_rows import labelled_rows
     from sketchnet.evaluation.metrics import check_outputs
     from sketchnet.evaluation.retrieval import retrieval
     from sketchnet.report.on_rows import OnRows
 
-    with tempfile.TemporaryDirectory() as work:
-        if path.is_dir():
-            data = open_folder(model, path)
-        else:
-            options = options_for(model, path, options)
-            known = with_labels(model.data, options.label)
-            data = open_data([path], Path(work) / "data", options, memory, 0, known)
+    with labelled_rows(model, path, options, memory) as data:
         labels = data.labels
         codes, seconds = _timed(model, data, path)
     check_outputs(codes)
