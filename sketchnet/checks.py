@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Collection, Iterable
 from importlib import import_module
 from math import inf, isfinite
@@ -45,6 +46,14 @@ def check_choice(name: str, value, allowed: Collection):
     if not any(value is choice or (is_name and value == choice) for choice in allowed):
         raise InputError(f"{name}={value!r} is not possible; allowed are {', '.join(map(str, allowed))}")
     return value
+
+
+def check_device(device) -> str:
+    """The name of a device, also of one of torch's own; whether it is there is another question."""
+    name = str(device)
+    if not re.fullmatch(r"auto|cpu|cuda(:[0-9]+)?", name):
+        raise InputError(f"device {device!r} is not possible; it is auto, cpu or cuda")
+    return name
 
 
 def import_extra(package: str, extra: str, what: str):

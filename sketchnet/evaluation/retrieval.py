@@ -12,13 +12,12 @@ hashing" (2009), draw such curves for classes, and for sets of labels with fract
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from sketchnet.checks import check_integer
+from sketchnet.checks import check_device, check_integer
 from sketchnet.errors import InputError
 from sketchnet.evaluation.codes import PANEL, check_codes, padded, panels, panels_bytes, unit_rows, unpack
 from sketchnet.evaluation.relevance import Classes, LabelSets, relevance
@@ -156,8 +155,7 @@ def _read_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _card(device: str) -> str | None:
     """The CUDA device to rank on, None for the processor."""
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", str(device)):
-        raise InputError(f"device {device!r} is not possible; it is auto, cpu or cuda")
+    device = check_device(device)
     if device == "cpu":
         return None
     import torch

@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from sketchnet import __version__
+from sketchnet.checks import check_device
 from sketchnet.errors import InputError, Interrupted, SketchnetError, StorageError
 from sketchnet.experiments.experiment import Cell, Experiment
 from sketchnet.experiments.recipes import ALONE, ON_PROCESSOR, SPACES, find_recipe
@@ -43,8 +44,9 @@ def reproduce(
     data set or a package, is noted as missing, with the reason, and one with any other error as failed; both are tried
     again next time.
     """
+    check_device(device)  # before anything is measured
     if search:
-        load_optuna()  # before anything is measured
+        load_optuna()
     folder = Path(folder)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
+from sketchnet.checks import check_device
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.kernels.registry import gpu_missing
@@ -24,8 +23,7 @@ def card_for(
     """
     if device is None:
         return None
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", str(device)):
-        raise InputError(f"device {device!r} is not possible; it is auto, cpu or cuda")
+    device = check_device(device)
     suits = np.dtype(dtype) == np.float32 and not sparse_output and k <= WIDEST
     if device == "auto":
         suits = suits and isinstance(X, CsrBatch)

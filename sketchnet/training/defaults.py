@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 
 import torch
 
-from sketchnet.checks import check_integer, meant
+from sketchnet.checks import check_device, check_integer, meant
 from sketchnet.errors import InputError
 from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn import NetworkConfig, SketchNetwork
@@ -92,10 +91,9 @@ def describe(model: Model, n_rows: int) -> str:
 
 def choose_device(name: str, model: Model | None = None, n_rows: int = 0) -> torch.device:
     """ "auto" is a CUDA device where there is one, rows enough to be worth its start, and a model that gains by it."""
+    name = check_device(name)
     if name == "auto":
         return _card() if model is not None and _gains(model, n_rows) else torch.device("cpu")
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", str(name)):
-        raise InputError(f"device {name!r} is not possible; it is auto, cpu or cuda")
     device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {name!r} is not possible: torch finds no CUDA device here")

@@ -56,6 +56,7 @@ def test_lists_labels(tmp_path):
     [
         (["tab:nothing"], "'tab:nothing' is no label of the dissertation's; those are fig:rpsynth_k"),
         ([], "no label is given"),
+        (["tab:datasets_nnz", "--device", "tpu"], "device 'tpu' is not possible; it is auto, cpu or cuda"),
         (["all", "--scale", "huge"], "allowed are smoke, small, full"),
     ],
 )

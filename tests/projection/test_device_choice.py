@@ -5,15 +5,18 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
 from sketchnet import RandomProjection
 from sketchnet.data import CsrBatch
 from sketchnet.errors import InputError
+from sketchnet.evaluation.retrieval import retrieval
 from sketchnet.kernels import backend
 from sketchnet.projection import CountSketch
 from sketchnet.projection.device_choice import card_for
 from sketchnet.projection.on_disk import project_to_file
+from sketchnet.training.defaults import choose_device
 
 WITHOUT = "torch finds no CUDA device"
 
@@ -79,6 +82,15 @@ def test_what_no_card_can_do(gpu):
     for device in ("gpu", "cuda:x", 0):
         with pytest.raises(InputError, match="it is auto, cpu or cuda"):
             CountSketch(10).sample(1000, 0).apply(rows(), device=device)
+
+
+def test_devices_of_torch_are_known_by_their_names(gpu):
+    """One that is no text equals none."""
+    assert card_for(torch.device("cpu"), batch(rows()), 10, np.float32) is None
+    assert card_for(torch.device("cuda", 1), batch(rows()), 10, np.float32) == "cuda:1"
+    assert choose_device(torch.device("cpu")) == torch.device("cpu")
+    codes = np.eye(4, dtype=np.float32)
+    assert retrieval(codes, [0, 1, 0, 1], device=torch.device("cpu")).n_queries == 4
 
 
 def test_asking_does_not_load_torch_without_need():
