@@ -3,7 +3,7 @@
     python benchmarks/gpu.py [--quick] [--json]
 
 Times are the fastest of three runs in a row after a warm-up (which compiles), one run for webspam's and KDD2010-b's
-shape, the device waited for; k = 1000. Data is made on the card and lies there unless the case says otherwise. `ratio`
+shape, the device waited for; k = 1000. Data is made on the GPU and lies there unless the case says otherwise. `ratio`
 says how many times less time we take than the peer; for a physical limit it is the share of it that we reach.
 """
 
@@ -21,7 +21,7 @@ from sketchnet.projection import SRHT, Achlioptas, CountSketch, Gaussian, Li
 from sketchnet.projection.on_device import DeviceRows, device_slices, pieces, project_on_device
 
 K = 1000
-CARD_GB = 24  # what a case may take of the card's memory
+GPU_GB = 24  # what a case may take of the GPU's memory
 
 
 def cases(quick: bool):
@@ -42,7 +42,7 @@ def timed(work, repeats: int = 3) -> float:
 
 
 def copy_bandwidth() -> float:
-    """Bytes read and written a second by a large copy on the card."""
+    """Bytes read and written a second by a large copy on the GPU."""
     a, b = torch.empty((2, 2**30), device="cuda")
     return 8 * 2**30 / timed(lambda: a.copy_(b))
 
@@ -111,7 +111,7 @@ def through_the_card(n_part: int):
 
 
 def webspam_shape(n_part: int):
-    """As many non-zeros as webspam's trigrams have; the card's memory includes data and result."""
+    """As many non-zeros as webspam's trigrams have; the GPU's memory includes data and result."""
     bandwidth = copy_bandwidth()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
@@ -126,12 +126,12 @@ def webspam_shape(n_part: int):
             yield row(title, ours, seconds / n_part, "wanted at most", "s", 1)
         yield row("  the same" if seconds else title, ours, limit, "physical limit: reading and writing once", "s")
     yield row(
-        "  card memory, data and result included", torch.cuda.max_memory_allocated() / 1e9, CARD_GB, "limit", "GB", 1
+        "  GPU memory, data and result included", torch.cuda.max_memory_allocated() / 1e9, GPU_GB, "limit", "GB", 1
     )
 
 
 def kdd2010b_shape(n_part: int):
-    """From the host through the card; results, in bfloat16, are overwritten there by the next but one."""
+    """From the host through the GPU; results, in bfloat16, are overwritten there by the next but one."""
     upload = upload_bandwidth()
     n, d, non_zeros = 19_300_000 // n_part, 29_900_000, 29
     made = random_rows(n, d, non_zeros)
@@ -139,11 +139,11 @@ def kdd2010b_shape(n_part: int):
     del made
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    operator, card = Gaussian(K).sample(d, 0), torch.device("cuda", 0)
+    operator, gpu = Gaussian(K).sample(d, 0), torch.device("cuda", 0)
 
     def work():
         rows = as_csr(X, d)
-        for _ in pieces(operator, rows, device_slices(rows, K, None, 2), card, torch.bfloat16):
+        for _ in pieces(operator, rows, device_slices(rows, K, None, 2), gpu, torch.bfloat16):
             pass
 
     ours = timed(work, 1)
@@ -153,7 +153,7 @@ def kdd2010b_shape(n_part: int):
     draws = n * non_zeros * K / 1e9
     yield row("  normals, billions", ours, draws, "billions of normals drawn (ratio: a second)", "s")
     used = torch.cuda.max_memory_allocated() / 1e9
-    yield row("  card memory", used, CARD_GB, "limit", "GB", 1)
+    yield row("  GPU memory", used, GPU_GB, "limit", "GB", 1)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python benchmarks/gpu_training.py [--quick] [--json]
 
 Seconds for a million examples, from the second epoch of a run on: products in bfloat16, dropout, AdamW. The
-physical limit counts the products' operations at the rate of a large square product on the same card. `finished` takes
+physical limit counts the products' operations at the rate of a large square product on the same GPU. `finished` takes
 synthetic data on disk to a network chosen by its validation error, everything included.
 """
 
@@ -48,7 +48,7 @@ def cases(quick: bool):
     yield row("  1024, a learnable Count Sketch in front", learnt, 1.3 * fixed[1024], "1.3 x the fixed one", "s", 1)
     for name, learn, whole in (("fixed", False, fixed[1024]), ("learnable", True, learnt)):
         parts = seconds_a_million(rows, labels, 1024, learn, streamed=True)
-        yield row(f"  1024, {name}, rows streamed to the card", parts, whole, "all rows on the card", "s")
+        yield row(f"  1024, {name}, rows streamed to the GPU", parts, whole, "all rows on the GPU", "s")
     yield from finished(quick)
 
 
@@ -95,7 +95,7 @@ def seconds_a_million(rows: CsrBatch, labels: np.ndarray, batch: int, learn: boo
 
 
 def plain_torch(n: int, batch: int) -> float:
-    """What a PyTorch user writes: rows on the card, autocast, torch's layers, fused AdamW."""
+    """What a PyTorch user writes: rows on the GPU, autocast, torch's layers, fused AdamW."""
     n = min(n, 200 * batch)
     rows, targets = torch.randn(n, K, device="cuda"), torch.randint(2, (n,), device="cuda").float()
     nn = torch.nn

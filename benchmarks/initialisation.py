@@ -21,7 +21,7 @@ import sys
 import time
 from pathlib import Path
 
-os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # queues of a card; by default streams share eight
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # queues of a GPU; by default streams share eight
 
 import numpy as np
 import torch
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--survival", type=float, default=0.5, help="of the last block; 1: no stochastic depth")
     parser.add_argument("--data", default="cifar10", choices=("cifar10", "generated"))
     parser.add_argument("--rows", type=int, default=50_000, help="only the first N training images, and N test images")
-    parser.add_argument("--together", type=int, default=1, help="networks trained in turn on one card")
+    parser.add_argument("--together", type=int, default=1, help="networks trained in turn on one GPU")
     parser.add_argument("--torch-norm", action="store_true", help="torch's batch normalisation, not our kernels")
     parser.add_argument("--seconds", type=float, help="begin no run that may not end within this time")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")

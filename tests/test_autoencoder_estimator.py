@@ -67,7 +67,7 @@ def best_without():
 
 @pytest.mark.parametrize("front", [{}, {"scheme": "count_sketch", "n_components": 200}], ids=["counts", "sketched"])
 def test_codes_find_documents_of_the_same_topic(front):
-    """Better than the best of the plain ways. Machines help to give documents back; they cost little area, if any."""
+    """Better than the best of the plain ways. RBMs help to give documents back; they cost little area, if any."""
     X = documents()[0]
     model = SketchAutoencoder(**SMALL, **front).fit(X[:N])
     found = area(model.transform(X[N:]))
@@ -150,7 +150,7 @@ def test_the_same_again_and_in_pipelines():
     assert not np.array_equal(clone(model).set_params(random_state=6).fit(X).transform(X), codes)
     assert np.array_equal(pickle.loads(pickle.dumps(model)).transform(X), codes)
     assert make_pipeline(model, LogisticRegression()).fit(X, y).predict(X).shape == (200,)
-    assert 1 <= model.best_epoch_ <= model.n_epochs_ == 2  # not counting those of the machines
+    assert 1 <= model.best_epoch_ <= model.n_epochs_ == 2  # not counting those of the RBMs
 
 
 @pytest.mark.parametrize("settings", [TINY, SKETCHED, {**TINY, "binary_codes": True, "pretrain": False}])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sketchnet.baselines.boosting import LightGBM, XGBoost
 from sketchnet.baselines.embedding import EmbeddingNetwork
-from sketchnet.baselines.linear import LinearMachine, LogisticRegression, SparseLogisticRegression, SparseMachine
+from sketchnet.baselines.linear import L1Svm, LinearSvm, LogisticRegression, SparseLogisticRegression
 from sketchnet.baselines.ours import (
     AchlioptasProjection,
     CountSketchProjection,
@@ -30,8 +30,8 @@ RIVALS: dict[str, type[Rival]] = {
     "li": LiProjection,
     "srht": SrhtProjection,
     "count_sketch": CountSketchProjection,
-    "liblinear": LinearMachine,
-    "liblinear_l1": SparseMachine,
+    "liblinear": LinearSvm,
+    "liblinear_l1": L1Svm,
     "logistic": LogisticRegression,
     "logistic_l1": SparseLogisticRegression,
     "pegasos": Pegasos,

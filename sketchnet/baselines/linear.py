@@ -46,7 +46,7 @@ class Liblinear(Rival):
     def _make(self, C: float, seed: int): ...
 
 
-class LinearMachine(Liblinear):
+class LinearSvm(Liblinear):
     name = "LIBLINEAR"
 
     def _make(self, C, seed):
@@ -55,7 +55,7 @@ class LinearMachine(Liblinear):
         return LinearSVC(C=C, random_state=seed)
 
 
-class SparseMachine(Liblinear):
+class L1Svm(Liblinear):
     name = "newGLMNET"
     strengths = (1, 3, 0.3, 10, 30)
     defaults: ClassVar = {"strength": 1.0}

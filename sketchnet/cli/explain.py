@@ -48,7 +48,7 @@ def explain(
         raise InputError("explain reads its rows twice, so they cannot come from standard input; give a file")
     source = ModelRows(loaded, input, options)
     first, n = (0, rows) if row is None else (row, 1)
-    batch = columns_span(source, first, n, input)
+    batch = rows_span(source, first, n, input)
     check_outputs(loaded.outputs(batch), first)
     found = summed(contributions(loaded, batch, chosen))
     columns, importance = top_columns(found, top)
@@ -70,7 +70,7 @@ def _class_of(model, name: str | None):
     return model.classes[names.index(name)]
 
 
-def columns_span(source, first: int, n: int, path: Path):
+def rows_span(source, first: int, n: int, path: Path):
     """Rows first to first + n of a source, or as many of them as there are."""
     from sketchnet.data.gather import concatenate
 

@@ -122,7 +122,7 @@ def _model(folder: Path, data: Path | None, options: InputOptions, memory: str):
 def _of_predictions(model, path: Path, options: InputOptions, memory: str):
     """What `evaluate` and `explain` say of the rows."""
     from sketchnet.cli.evaluate import targets_of
-    from sketchnet.cli.explain import columns_span, names_of, summed
+    from sketchnet.cli.explain import names_of, rows_span, summed
     from sketchnet.cli.model_rows import ModelRows, labelled_rows
     from sketchnet.evaluation.attribution import contributions, top_columns
     from sketchnet.evaluation.metrics import metrics
@@ -133,7 +133,7 @@ def _of_predictions(model, path: Path, options: InputOptions, memory: str):
         outputs, seconds = _timed(model, data, path)
         found = metrics(model.task, outputs, targets)
         source = ModelRows(model, path, options)
-        parts = summed(contributions(model, columns_span(source, 0, _FEATURE_ROWS, path)))
+        parts = summed(contributions(model, rows_span(source, 0, _FEATURE_ROWS, path)))
         columns, importance = top_columns(parts, _FEATURES)
         names = names_of(model, source, parts, columns, 0)
     pairs = []

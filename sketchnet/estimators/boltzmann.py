@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sketchnet.data.csr import as_csr
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.pretraining import RBM, RBMConfig, RBMTrainingConfig, make_rows, train_rbm
+from sketchnet.training.course import silent
 from sketchnet.training.defaults import choose_device
 
 
@@ -96,7 +97,7 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         )
         rbm = RBM(RBMConfig(X.shape[1], self.n_components, self.visible, self.hidden, seed)).to(device)
         rows = make_rows(_rows(X), config.batch_size, seed, device)
-        train_rbm(rbm, rows, config, report=print if self.verbose else _quiet)
+        train_rbm(rbm, rows, config, report=print if self.verbose else silent)
         self.rbm_ = rbm.to("cpu")  # where it can be pickled for everybody
         self.components_ = rbm.weight.numpy()
         self.intercept_hidden_, self.intercept_visible_ = rbm.hidden_bias.numpy(), rbm.visible_bias.numpy()
@@ -141,14 +142,10 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
 
 def _rows(X):
-    """As a machine takes them: repeated ids of a sparse matrix are added up, for the values to be what units see."""
+    """As an RBM takes them: repeated ids of a sparse matrix are added up, for the values to be what units see."""
     if not sparse.issparse(X):
         return np.require(X, requirements="CW")  # copied if it is read-only, which torch does not take
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return as_csr(X, X.shape[1])
-
-
-def _quiet(record: dict) -> None:
-    """Report nothing."""

@@ -66,13 +66,13 @@ def retrieval(
     queries = relevant.queries()
     if len(queries) == 0:
         raise InputError("no document is relevant to another: each has a class, or labels, of its own")
-    card = _card(device)
-    if card is None:
+    gpu = _gpu(device)
+    if gpu is None:
         sums, average = _on_processor(codes, relevant, queries, budget, progress)
     else:
         from sketchnet.evaluation.retrieval_on_device import sums_on_device  # here, because it loads torch
 
-        sums, average = sums_on_device(codes, relevant, queries, card, budget, progress)
+        sums, average = sums_on_device(codes, relevant, queries, gpu, budget, progress)
     precision = sums[0] / (len(queries) * np.arange(1.0, n))
     recall = sums[1] / len(queries)
     area = float(np.sum(np.diff(recall) * (precision[1:] + precision[:-1]) / 2))
@@ -153,7 +153,7 @@ def _read_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (keys & np.uint64(2**32 - 1)).astype(np.int64), np.clip(bits.view(np.float32), -1, 1)
 
 
-def _card(device: str) -> str | None:
+def _gpu(device: str) -> str | None:
     """The CUDA device to rank on, None for the processor."""
     device = check_device(device)
     if device == "cpu":

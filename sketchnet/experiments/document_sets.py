@@ -1,4 +1,4 @@
-"""Cells that the labels on document retrieval share: the reference, projections in front, starts of machines."""
+"""Cells that the labels on document retrieval share: the reference, projections in front, starts of RBMs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def codes(data: str, scale: str, words: int, scheme: str | None = None, init: st
     if scale == "smoke":
         settings |= {"data": "topics", "pretrain": 5, "epochs": 5}
     elif scale == "small":
-        # Machines of rectified units that took fewer than about 300 steps leave layers that learn nothing.
+        # RBMs of rectified units that took fewer than about 300 steps leave layers that learn nothing.
         settings |= {"rows": 1500, "pretrain": 25, "epochs": 10}
     if scheme is not None:
         settings |= {"scheme": scheme, "components": 100 if scale == "smoke" else 2000}

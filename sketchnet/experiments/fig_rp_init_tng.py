@@ -1,7 +1,7 @@
-"""Curves of autoencoders of TNG whose machines start as random projections."""
+"""Curves of autoencoders of TNG whose RBMs start as random projections."""
 
 from sketchnet.experiments.experiment import Claim
-from sketchnet.experiments.started_machines import curves_of, differences, little_effect
+from sketchnet.experiments.rbm_starts import curves_of, differences, little_effect
 
 _BETTER = Claim(
     "Only for the TNG dataset the Count Sketch initialization yielded slightly better network performance compared to "

@@ -134,14 +134,14 @@ def circumstances(device: str, seconds: float) -> dict:
     import numpy
     import torch
 
-    on_card = device != "cpu" and torch.cuda.is_available()
+    on_gpu = device != "cpu" and torch.cuda.is_available()
     return {
         "sketchnet": __version__,
         "python": platform.python_version(),
         "numpy": numpy.__version__,
         "torch": torch.__version__.partition("+")[0],
         "machine": f"{_processor()}, {os.cpu_count()} cores",
-        "device": torch.cuda.get_device_name() if on_card else "cpu",
+        "device": torch.cuda.get_device_name() if on_gpu else "cpu",
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
     }

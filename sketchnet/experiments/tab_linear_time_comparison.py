@@ -38,5 +38,5 @@ EXPERIMENT = Experiment(
         ),
     ),
     note="Times of other machines cannot be compared, only their order. Linear models learn on one core of the "
-    "processor with the C that was chosen before; networks learn on the card where there is one.",
+    "processor with the C that was chosen before; networks learn on the GPU where there is one.",
 )

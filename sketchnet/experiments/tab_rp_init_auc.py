@@ -1,8 +1,8 @@
-"""Areas of autoencoders whose machines start as random projections."""
+"""Areas of autoencoders whose RBMs start as random projections."""
 
 from sketchnet.experiments.document_sets import IN_PLACE
 from sketchnet.experiments.experiment import Claim, Entry, Experiment
-from sketchnet.experiments.started_machines import SEEDS, SEEDS_NOTE, areas_of, differences, little_effect
+from sketchnet.experiments.rbm_starts import SEEDS, SEEDS_NOTE, areas_of, differences, little_effect
 
 _PUBLISHED = {  # TNG, RCV1
     "Gaussian (reference)": (0.373, 0.315),

@@ -102,7 +102,7 @@ class SketchNetwork(nn.Module):
     """projection → normalisation → activation → hidden ReLU layers → outputs, plus the wide path.
 
     `forward` takes a CsrBatch. Weights that belong to columns stay on the processor; all else follows `.to(device)`,
-    projections that do not learn included (training may take all of it to a card meanwhile: `training/captured.py`).
+    projections that do not learn included (training may take all of it to a GPU meanwhile: `training/captured.py`).
     With a projection that does not learn, `project` can be called once and `forward_projected` from then on.
     """
 

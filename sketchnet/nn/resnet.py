@@ -22,7 +22,7 @@ class StochasticDepthResNet(nn.Module):
 
     Convolutions begin by He's scheme with numbers of torch's generator; `init.apply_(net, ...)` does it anew.
 
-    `join` is what follows a convolution, `norm_and_relu`; training on a card puts a faster one in its place.
+    `join` is what follows a convolution, `norm_and_relu`; training on a GPU puts a faster one in its place.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class StochasticDepthResNet(nn.Module):
             channels = outputs
         self.blocks, self.head = nn.ModuleList(blocks), nn.Linear(channels, n_classes)
         steps = torch.arange(1, len(blocks) + 1) / len(blocks)
-        # A list beside the tensor: reading a tensor on a card would wait for it.
+        # A list beside the tensor: reading a tensor on a GPU would wait for it.
         self.register_buffer("survival", 1 - steps * (1 - survival), persistent=False)
         self._survival = self.survival.tolist()
         self.join = norm_and_relu

@@ -1,4 +1,4 @@
-"""The course of an autoencoder's training: pretrained machines, unfolded, then finetuned by what is lost on the way."""
+"""The course of an autoencoder's training: pretrained RBMs, unfolded, then finetuned by what is lost on the way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sketchnet.nn import Autoencoder, AutoencoderConfig
 from sketchnet.pretraining.course import pretrain_autoencoder
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.course import Course, Run
-from sketchnet.training.defaults import is_auto, machine_epochs
+from sketchnet.training.defaults import is_auto, rbm_epochs
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 from sketchnet.training.rows import timed
@@ -50,7 +50,7 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
     training.setdefault("l2", _L2)
     n = max(1, data.n_rows)
     if training.setdefault("pretrain", True) is True:
-        training["pretrain"] = machine_epochs(n)
+        training["pretrain"] = rbm_epochs(n)
     batch_size = check_integer("batch_size", training.setdefault("batch_size", 100), 1, 2**31)
     epochs = training.setdefault("epochs", max(_FEWEST, min(_EPOCHS, _STEPS * batch_size // n)))
     training.setdefault("patience", max(5, check_integer("epochs", epochs, 1, 2**31) // 3))

@@ -1,4 +1,4 @@
-"""Courses of training that begin with a stack of machines: of networks that learn labels, and of autoencoders."""
+"""Courses of training that begin with a stack of RBMs: of networks that learn labels, and of autoencoders."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 
 _ROWS = 1024  # looked at together
-_SHARE = 0.2  # of a card's free memory that the rows of a layer may take; two layers' are there at a time
-_UNIT_VARIANCE = ("batch", "standard")  # what the network does with projected rows, as the machines see them
+_SHARE = 0.2  # of a GPU's free memory that the rows of a layer may take; two layers' are there at a time
+_UNIT_VARIANCE = ("batch", "standard")  # what the network does with projected rows, as the RBMs see them
 
 
 class Pretrained(Supervised):
@@ -95,16 +95,16 @@ def _projected(network: SketchNetwork, batch: CsrBatch) -> torch.Tensor:
         return network.projection(network.read(batch))
 
 
-def unfold(network: Autoencoder, machines: list[RBM]) -> None:
-    """Let the decoder begin as the machines go back: transposed weights, visible biases."""
+def unfold(network: Autoencoder, rbms: list[RBM]) -> None:
+    """Let the decoder begin as the RBMs go back: transposed weights, visible biases."""
     with torch.no_grad():
-        for layer, machine in zip(network.decoder, machines[::-1]):
-            layer.weight.copy_(machine.weight.t())
-            layer.bias.copy_(machine.visible_bias)
+        for layer, rbm in zip(network.decoder, rbms[::-1]):
+            layer.weight.copy_(rbm.weight.t())
+            layer.bias.copy_(rbm.visible_bias)
 
 
 def pretrain_autoencoder(model: Model, examples: Examples, valid: Examples | None, run: Run) -> None:
-    """A machine for each layer of the encoder, unfolded into the decoder. Linear codes are Gaussian units."""
+    """An RBM for each layer of the encoder, unfolded into the decoder. Linear codes are Gaussian units."""
     network, config = model.network, model.network.config
     kinds = [*[config.units] * len(config.hidden), "binary" if config.binary_codes else "gaussian"]
     layers = [LayerSpec(layer, kind, model.training.pretrain_init) for layer, kind in zip(network.encoder, kinds)]
@@ -114,7 +114,7 @@ def pretrain_autoencoder(model: Model, examples: Examples, valid: Examples | Non
 
 
 def _pretrain(model: Model, layers: list[LayerSpec], visible: str, first, examples: Examples, valid, run: Run):
-    network, config = model.network, machine_config(model.training)
+    network, config = model.network, rbm_config(model.training)
     budget = parse_memory(run.memory)
     if network.device.type == "cuda":
         budget = _SHARE * torch.cuda.mem_get_info(network.device)[0]
@@ -132,17 +132,17 @@ def _pretrain(model: Model, layers: list[LayerSpec], visible: str, first, exampl
     state = checkpoint.read_tensors(path) if path is not None and path.exists() else None
     run.team.wait()  # until all have read it
     try:
-        machines = pretrain_stack(
+        rbms = pretrain_stack(
             layers, visible, rows, config, valid=held, memory=budget, report=run.report, tick=run.tick,
             asked_to_stop=lambda: run.team.any(run.asked_to_stop()), save=save, state=state,
         )  # fmt: skip
     except Interrupted:
         run.team.wait()  # who leaves early takes the others along, in the middle of writing
         raise
-    run.progress.history += [record for machine in machines for record in machine.history]
-    return machines, rows
+    run.progress.history += [record for rbm in rbms for record in rbm.history]
+    return rbms, rows
 
 
-def machine_config(training: TrainingConfig) -> RBMTrainingConfig:
+def rbm_config(training: TrainingConfig) -> RBMTrainingConfig:
     config = RBMTrainingConfig(epochs=training.pretrain, seed=training.seed)
     return config if training.pretrain_rate is None else replace(config, rate=training.pretrain_rate)

@@ -13,7 +13,7 @@ from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch, as_csr
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
-from sketchnet.nn.machine_init import MACHINE_SCHEMES, start_machine_
+from sketchnet.nn.rbm_init import RBM_SCHEMES, init_rbm_
 from sketchnet.pretraining.units import HIDDEN, UNITS, VISIBLE
 
 _SPARSE_BELOW = 1 / 32  # share of non-zeros from which on BLAS on dense rows is faster than our kernels
@@ -21,8 +21,8 @@ _SPARSE_BELOW = 1 / 32  # share of non-zeros from which on BLAS on dense rows is
 
 @dataclass(frozen=True)
 class RBMConfig:
-    """All that determines a machine before training. The kinds of units are those of `units.py`; init: the scheme of
-    random projection that the weights start as (`nn/machine_init.py`), None for small normal ones.
+    """All that determines an RBM before training. The kinds of units are those of `units.py`; init: the scheme of
+    random projection that the weights start as (`nn/rbm_init.py`), None for small normal ones.
     """
 
     n_visible: int
@@ -39,7 +39,7 @@ class RBMConfig:
         check_choice("visible", self.visible, VISIBLE)
         check_choice("hidden", self.hidden, HIDDEN)
         if self.init is not None:
-            check_choice("init", self.init, MACHINE_SCHEMES)
+            check_choice("init", self.init, RBM_SCHEMES)
 
     def to_dict(self) -> dict:
         return dataclasses.asdict(self)
@@ -59,7 +59,7 @@ class RBM(nn.Module):
 
     Weights start as N(0, 0.01**2), or as a random projection's, and biases as zero; training then sets the visible
     biases by the data's means.
-    Rows are tensors (n, n_visible) on the machine's device, or CsrBatch. Nothing here is learnt by backpropagation, so
+    Rows are tensors (n, n_visible) on the RBM's device, or CsrBatch. Nothing here is learnt by backpropagation, so
     the parameters ask for no gradients.
     """
 
@@ -69,7 +69,7 @@ class RBM(nn.Module):
         self.history: list[dict] = []
         # In memory the weights of a visible unit lie together: sparse rows read and write whole lines of them.
         weight = torch.empty(config.n_visible, config.n_hidden).t()
-        self.weight = nn.Parameter(start_machine_(weight, config.init, config.seed), requires_grad=False)
+        self.weight = nn.Parameter(init_rbm_(weight, config.init, config.seed), requires_grad=False)
         self.hidden_bias = nn.Parameter(torch.zeros(config.n_hidden), requires_grad=False)
         self.visible_bias = nn.Parameter(torch.zeros(config.n_visible), requires_grad=False)
         self._visible, self._hidden = UNITS[config.visible], UNITS[config.hidden]

@@ -27,14 +27,14 @@ _ENERGY_ROWS = 10_000  # at most, of either side of the free energy's gap
 
 @dataclass(frozen=True)
 class RBMTrainingConfig:
-    """How a machine is trained: Hinton's practical guide (2012) is where the defaults come from.
+    """How an RBM is trained: Hinton's practical guide (2012) is where the defaults come from.
 
     steps: of the Gibbs chain, CD-`steps`. rate: None takes `default_rate` of the units' kinds, and a quarter of it,
-    from the start, if the machine does not stay finite, up to three times; "linear" lets it fall in a straight line, to
+    from the start, if the RBM does not stay finite, up to three times; "linear" lets it fall in a straight line, to
     zero after the last epoch. Momentum is `momentum[0]` in the first `momentum_epochs` epochs, then `momentum[1]`. l2
     applies to weights, not to biases. reconstruct: whether visible units in the chain are sampled or set to their
     means; "auto" samples binary and poisson units, whose noise is the data's own, and takes the means of gaussian and
-    relu units, whose noise would be as large as the data. bias_from_data: visible biases start where the machine
+    relu units, whose noise would be as large as the data. bias_from_data: visible biases start where the RBM
     without weights fits the columns' means (log-odds, means, or logs of the words' shares), not at zero.
     """
 
@@ -96,13 +96,13 @@ def train_rbm(
     save: Callable[[dict, dict], None] = lambda tensors, notes: None,
     state: tuple[dict, dict] | None = None,
 ) -> RBM:
-    """Train the machine in place on `rows` (see `rows.py`), and return it.
+    """Train the RBM in place on `rows` (see `rows.py`), and return it.
 
     After each epoch, and when asked to stop, `save(tensors, notes)` gets copies of all that is needed to go on: given
     back as `state`, they lead to the same weights. `report` is told each record, and `rbm.history` keeps them:
-    {"stage": "rbm", "layer", "epoch", "reconstruction", "seconds"}, and with `valid` rows, where the machine has a free
+    {"stage": "rbm", "layer", "epoch", "reconstruction", "seconds"}, and with `valid` rows, where the RBM has a free
     energy, "free_energy_gap": the mean over those rows minus the mean over as many training rows, which grows when the
-    machine fits the training rows too closely. A machine that begins again at a smaller rate leaves, instead of the
+    RBM fits the training rows too closely. An RBM that begins again at a smaller rate leaves, instead of the
     epochs so far, {"stage": "rbm_restart", "layer", "epoch", "rate"}: in which epoch it was no longer finite, and the
     rate from then on. `tick(done, total, note)` is told each step.
     """

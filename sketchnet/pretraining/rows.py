@@ -1,4 +1,4 @@
-"""Rows that a machine learns from, epoch by epoch: dense ones in memory, sparse ones, and outputs of a machine below.
+"""Rows that an RBM learns from, epoch by epoch: dense ones in memory, sparse ones, and outputs of an RBM below.
 
 All have `n_rows`, `n_columns`, `n_batches`, `batches(epoch, skip)`, which gives an epoch's batches from number `skip`
 on, `order(epoch)`, which gives the row numbers of each, and `in_order()`, which gives batches in the rows' own order.

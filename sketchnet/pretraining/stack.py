@@ -19,7 +19,7 @@ from sketchnet.pretraining.units import HIDDEN
 
 @dataclass(frozen=True)
 class LayerSpec:
-    """A layer to pretrain, the kind of its units, and the random projection that its machine starts as, if any."""
+    """A layer to pretrain, the kind of its units, and the random projection that its RBM starts as, if any."""
 
     linear: nn.Linear
     hidden: str = "binary"
@@ -43,10 +43,10 @@ def pretrain_stack(
     save: Callable[[dict, dict], None] = lambda tensors, notes: None,
     state: tuple[dict, dict] | None = None,
 ) -> list[RBM]:
-    """Train a machine for each layer, from the lowest on, and copy its weights and hidden biases into the layer.
+    """Train an RBM for each layer, from the lowest on, and copy its weights and hidden biases into the layer.
 
-    Returns the machines: their visible biases are what a decoder starts from. `rows` are those of `make_rows`; what a
-    layer passes on is kept on the device if it fits `memory`. The visible units of a machine are of the kind of the
+    Returns the RBMs: their visible biases are what a decoder starts from. `rows` are those of `make_rows`; what a
+    layer passes on is kept on the device if it fits `memory`. The visible units of an RBM are of the kind of the
     hidden units below. `report`, `tick`, `asked_to_stop`, `save` and `state` are as in `train_rbm`; `state` may be that
     of a stack that is done, which is then only loaded.
     """
@@ -57,7 +57,7 @@ def pretrain_stack(
     total = len(layers) * config.epochs * rows.n_batches
 
     for number, spec in enumerate(layers):
-        rbm = _machine(spec, kinds[number], config.seed, number)
+        rbm = _make_rbm(spec, kinds[number], config.seed, number)
         done = number * config.epochs * rows.n_batches
         own = {name.partition(".")[2]: tensor for name, tensor in tensors.items() if name.startswith(f"{number}.")}
         if number < notes["layer"]:
@@ -89,7 +89,7 @@ def pretrain_stack(
     return rbms
 
 
-def _machine(spec: LayerSpec, visible: str, seed: int, number: int) -> RBM:
+def _make_rbm(spec: LayerSpec, visible: str, seed: int, number: int) -> RBM:
     linear = spec.linear
     widths = linear.in_features, linear.out_features
     return RBM(RBMConfig(*widths, visible, spec.hidden, (seed + number) % 2**64, spec.init)).to(linear.weight.device)

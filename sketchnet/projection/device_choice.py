@@ -13,7 +13,7 @@ WIDEST = 2**31 - 2**16  # columns of a result on a GPU: kernels number them by 3
 _WORTHWHILE = 2**28  # products from which on "auto" takes a GPU: getting it to work takes seconds
 
 
-def card_for(
+def gpu_for(
     device: str | None, X, k: int, dtype, sparse_output: bool = False, per_entry: float | None = None
 ) -> str | None:
     """The CUDA device to project X on, None for the processor; an error if one is asked for and not possible.

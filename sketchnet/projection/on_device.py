@@ -29,7 +29,7 @@ from sketchnet.projection.operator import Operator
 from sketchnet.projection.slicing import longest_row, row_slices, spans
 from sketchnet.projection.srht import SRHTOperator
 
-_ROOM = 2**30  # bytes on the card for pieces under way; more would not make them faster
+_ROOM = 2**30  # bytes on the GPU for pieces under way; more would not make them faster
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class DeviceRows:
         return self.indptr, self.indices, self.values
 
 
-def _card(device: str | torch.device) -> torch.device:
+def _gpu(device: str | torch.device) -> torch.device:
     missing = gpu_missing()
     if missing:
         raise InputError(f"device {str(device)!r} is not possible here: {missing}")
@@ -88,47 +88,47 @@ def _card(device: str | torch.device) -> torch.device:
     return torch.device("cuda", torch.cuda.current_device()) if device.index is None else device
 
 
-# -- products on the card: kernel(indptr, indices, values, out)
+# -- products on the GPU: kernel(indptr, indices, values, out)
 
 
 @singledispatch
-def product_on(operator: Operator, card: torch.device) -> Callable:
+def product_on(operator: Operator, gpu: torch.device) -> Callable:
     raise InputError(f"{operator.scheme.name} has no kernels for CUDA devices")
 
 
 @product_on.register
-def _(operator: CountSketchOperator, card):
+def _(operator: CountSketchOperator, gpu):
     kernels = backend("gpu")
     return lambda indptr, indices, values, out: kernels.count_sketch(indptr, indices, values, operator.key, out)
 
 
 @product_on.register
-def _(operator: GaussianOperator, card):
+def _(operator: GaussianOperator, gpu):
     kernels, how = backend("gpu"), (operator.seed, random.STREAM_NORMAL, operator.scale)
     return lambda indptr, indices, values, out: kernels.multiply_normals(indptr, indices, values, *how, out)
 
 
 @product_on.register
-def _(operator: AchlioptasOperator, card):
+def _(operator: AchlioptasOperator, gpu):
     kernels, how = backend("gpu"), (operator.seed, random.STREAM_SIGN, operator.scheme.s, operator.scale)
     return lambda indptr, indices, values, out: kernels.multiply_signs(indptr, indices, values, *how, out)
 
 
 @product_on.register
-def _(operator: LiOperator, card):
-    thresholds = torch.from_numpy(operator.thresholds.view(np.int64)).to(card)
+def _(operator: LiOperator, gpu):
+    thresholds = torch.from_numpy(operator.thresholds.view(np.int64)).to(gpu)
     kernels, how = backend("gpu"), (operator.seed, random.STREAM_SKIP, thresholds, operator.scale)
     return lambda indptr, indices, values, out: kernels.multiply_skips(indptr, indices, values, *how, out)
 
 
 @product_on.register
-def _(operator: SRHTOperator, card):
+def _(operator: SRHTOperator, gpu):
     kernels, columns = backend("gpu"), operator.column_spans(DEFAULT_BUDGET)
 
     def picks(span):
         offsets, at, weights = operator.picks(span, backend())
         at = at.view(np.int32 if at.dtype == np.uint32 else np.int64)
-        return [torch.from_numpy(array).to(card) for array in (offsets, at, weights)]
+        return [torch.from_numpy(array).to(gpu) for array in (offsets, at, weights)]
 
     kept = picks(columns[0]) if len(columns) == 1 else None  # several do not fit at once
 
@@ -144,13 +144,13 @@ def _(operator: SRHTOperator, card):
 
 
 def device_slices(X: CsrBatch, k: int, memory: str | int | None, itemsize: int = 4) -> list[slice]:
-    """Row slices of X of which two fit, with their results of `itemsize` bytes a number, into `memory` on the card."""
+    """Row slices of X of which two fit, with their results of `itemsize` bytes a number, into `memory` on the GPU."""
     room = _ROOM if memory is None else min(_ROOM, parse_memory(memory))
     entry, longest = X.indices.itemsize + 4, longest_row(X.indptr)
     needed = 4 * entry * longest
     if needed > room and memory is not None:
         raise InputError(
-            f"a row has {longest} entries, too many for {format_memory(room)} on the card; "
+            f"a row has {longest} entries, too many for {format_memory(room)} on the GPU; "
             f"at least {ceil(needed / 1024)} KiB are needed"
         )
     room = max(room, needed)
@@ -160,15 +160,15 @@ def device_slices(X: CsrBatch, k: int, memory: str | int | None, itemsize: int =
 class Slot:
     """Buffers of one of the two pieces under way, and the events after which they may be used again."""
 
-    def __init__(self, n_rows: int, n_entries: int, ids: np.dtype, card: torch.device):
+    def __init__(self, n_rows: int, n_entries: int, ids: np.dtype, gpu: torch.device):
         ids = torch.int32 if ids == np.int32 else torch.int64
         parts = (n_rows + 1, torch.int64), (n_entries, ids), (n_entries, torch.float32)
         self.staged = [torch.empty(n, dtype=dtype, pin_memory=True) for n, dtype in parts]
-        self.brought = [torch.empty(n, dtype=dtype, device=card) for n, dtype in parts]
+        self.brought = [torch.empty(n, dtype=dtype, device=gpu) for n, dtype in parts]
         self.uploaded, self.computed, self.taken = torch.cuda.Event(), torch.cuda.Event(), torch.cuda.Event()
 
     def bring(self, part: CsrBatch, upload: torch.cuda.Stream) -> list[torch.Tensor]:
-        """Start copying a piece to the card by way of pinned memory; its tensors there."""
+        """Start copying a piece to the GPU by way of pinned memory; its tensors there."""
         self.uploaded.synchronize()  # the piece before last has left
         tensors = []
         upload.wait_event(self.computed)
@@ -181,19 +181,19 @@ class Slot:
 
 
 def pieces(
-    operator: Operator, X: CsrBatch, slices: list[slice], card: torch.device, dtype=torch.float32, into=None
+    operator: Operator, X: CsrBatch, slices: list[slice], gpu: torch.device, dtype=torch.float32, into=None
 ) -> Iterator[tuple[slice, torch.Tensor, Slot]]:
-    """Results of row slices, one after the other, as tensors on the card: parts of `into`, or of two buffers in turn.
+    """Results of row slices, one after the other, as tensors on the GPU: parts of `into`, or of two buffers in turn.
 
     A buffer is overwritten when the next result but one is asked for, in the order of the current stream; who reads it
     on another stream records the slot's `taken` there.
     """
-    current, upload = torch.cuda.current_stream(card), torch.cuda.Stream(card)
+    current, upload = torch.cuda.current_stream(gpu), torch.cuda.Stream(gpu)
     most_rows = max((span.stop - span.start for span in slices), default=0)
     most_entries = max((int(X.indptr[span.stop]) - int(X.indptr[span.start]) for span in slices), default=0)
-    product, n_slots = product_on(operator, card), min(2, len(slices))
-    slots = [Slot(most_rows, most_entries, X.indices.dtype, card) for _ in range(n_slots)]
-    buffers = torch.empty((0 if into is not None else n_slots, most_rows, operator.k), dtype=dtype, device=card)
+    product, n_slots = product_on(operator, gpu), min(2, len(slices))
+    slots = [Slot(most_rows, most_entries, X.indices.dtype, gpu) for _ in range(n_slots)]
+    buffers = torch.empty((0 if into is not None else n_slots, most_rows, operator.k), dtype=dtype, device=gpu)
     upload.wait_stream(current)  # whose earlier work may still use the memory that these buffers were given
     try:
         for number, span in enumerate(slices):
@@ -215,13 +215,13 @@ def run_on_device(
     operator: Operator, X: CsrBatch, slices: list[slice], device, out: np.ndarray | torch.Tensor, done: int = 0
 ) -> Iterator[int]:
     """Project X slice by slice into `out` on the host, leaving out the first `done`; yields how many are done."""
-    card = _card(device)
+    gpu = _gpu(device)
     target = torch.from_numpy(out) if isinstance(out, np.ndarray) else out
-    with torch.cuda.device(card):
+    with torch.cuda.device(gpu):
         most = max((span.stop - span.start for span in slices), default=0)
         landed = torch.empty((2, most, operator.k), dtype=target.dtype, pin_memory=True)
-        download, last = torch.cuda.Stream(card), None
-        for number, (span, result, slot) in enumerate(pieces(operator, X, slices[done:], card, target.dtype)):
+        download, last = torch.cuda.Stream(gpu), None
+        for number, (span, result, slot) in enumerate(pieces(operator, X, slices[done:], gpu, target.dtype)):
             arrived = landed[number % 2, : len(result)]
             download.wait_event(slot.computed)
             with torch.cuda.stream(download):
@@ -249,24 +249,24 @@ def project_on_device(
     """X @ P, computed on a CUDA device; X is a CsrBatch, a scipy matrix or DeviceRows.
 
     The result is a tensor on the device, float32 or bfloat16, unless `out` takes it: a tensor there, or an array or
-    tensor of the host, into which slices of rows are streamed. What is used on the card beyond X and the result stays
+    tensor of the host, into which slices of rows are streamed. What is used on the GPU beyond X and the result stays
     within `memory`, 1 GiB unless given.
     """
-    card = X.values.device if isinstance(X, DeviceRows) else _card(device)
+    gpu = X.values.device if isinstance(X, DeviceRows) else _gpu(device)
     if isinstance(X, DeviceRows) and X.n_columns != operator.d:
         raise InputError(f"X has {X.n_columns} columns, but the projection was made for {operator.d}")
     X = X if isinstance(X, DeviceRows) else as_csr(X, operator.d)
-    with torch.cuda.device(card):
-        out = _result(operator, X.n_rows, card, dtype) if out is None else _checked(out, (X.n_rows, operator.k), card)
-        on_card = isinstance(out, torch.Tensor) and out.is_cuda
+    with torch.cuda.device(gpu):
+        out = _result(operator, X.n_rows, gpu, dtype) if out is None else _checked(out, (X.n_rows, operator.k), gpu)
+        on_gpu = isinstance(out, torch.Tensor) and out.is_cuda
         if isinstance(X, DeviceRows):
-            if on_card:
-                product_on(operator, card)(*X.arrays, out)
+            if on_gpu:
+                product_on(operator, gpu)(*X.arrays, out)
             else:
-                _to_host(operator, X, out, card, memory)
+                _to_host(operator, X, out, gpu, memory)
         else:
-            how = operator, X, device_slices(X, operator.k, memory, out.itemsize), card
-            for _ in pieces(*how, into=out) if on_card else run_on_device(*how, out):
+            how = operator, X, device_slices(X, operator.k, memory, out.itemsize), gpu
+            for _ in pieces(*how, into=out) if on_gpu else run_on_device(*how, out):
                 pass
     return out
 
@@ -282,31 +282,31 @@ def project_into(operator: Operator, X, out: np.ndarray, device: str, memory: st
         project_into(operator, sparse_rows(X[span]), out[span], device, memory)
 
 
-def _to_host(operator: Operator, X: DeviceRows, out, card: torch.device, memory) -> None:
-    """Rows that lie on the card, to the host; nothing is brought, so one buffer does."""
-    target, product = torch.from_numpy(out) if isinstance(out, np.ndarray) else out, product_on(operator, card)
+def _to_host(operator: Operator, X: DeviceRows, out, gpu: torch.device, memory) -> None:
+    """Rows that lie on the GPU, to the host; nothing is brought, so one buffer does."""
+    target, product = torch.from_numpy(out) if isinstance(out, np.ndarray) else out, product_on(operator, gpu)
     room = _ROOM if memory is None else min(_ROOM, parse_memory(memory))
     for span in spans(X.n_rows, max(1, room // (operator.k * target.itemsize))):
         indptr = X.indptr[span.start : span.stop + 1]
         entries = slice(*(indptr[[0, -1]] - X.indptr[0]).tolist())
-        result = torch.empty((span.stop - span.start, operator.k), dtype=target.dtype, device=card)
+        result = torch.empty((span.stop - span.start, operator.k), dtype=target.dtype, device=gpu)
         product(indptr, X.indices[entries], X.values[entries], result)
         target[span].copy_(result)
 
 
-def _result(operator: Operator, n: int, card: torch.device, dtype) -> torch.Tensor:
+def _result(operator: Operator, n: int, gpu: torch.device, dtype) -> torch.Tensor:
     if dtype not in (torch.float32, torch.bfloat16):
         raise InputError(f"dtype {dtype} is not possible; results on a CUDA device are float32 or bfloat16")
     if operator.k > WIDEST:
         raise InputError(f"k={operator.k} is too large; results on a CUDA device have at most {WIDEST} columns")
     try:
-        return torch.empty((n, operator.k), dtype=dtype, device=card)
+        return torch.empty((n, operator.k), dtype=dtype, device=gpu)
     except torch.cuda.OutOfMemoryError:
         size = format_memory(n * operator.k * dtype.itemsize)
-        raise InputError(f"a result of {size} does not fit on the card; give an array of the host as `out`") from None
+        raise InputError(f"a result of {size} does not fit on the GPU; give an array of the host as `out`") from None
 
 
-def _checked(out, shape: tuple[int, int], card: torch.device):
+def _checked(out, shape: tuple[int, int], gpu: torch.device):
     if tuple(out.shape) != shape:
         raise InputError(f"out has shape {tuple(out.shape)}; the result has shape {shape}")
     if isinstance(out, np.ndarray) and (out.dtype != np.float32 or not out.flags.writeable):
@@ -314,6 +314,6 @@ def _checked(out, shape: tuple[int, int], card: torch.device):
     if isinstance(out, torch.Tensor):
         if out.dtype not in (torch.float32, torch.bfloat16) or (out.is_cuda and out.stride(1) != 1):
             raise InputError(f"out is {out.dtype}; it must be float32 or bfloat16, its rows in one piece")
-        if out.is_cuda and out.device != card:
-            raise InputError(f"out lies on {out.device}, X is projected on {card}")
+        if out.is_cuda and out.device != gpu:
+            raise InputError(f"out lies on {out.device}, X is projected on {gpu}")
     return out

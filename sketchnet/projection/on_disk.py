@@ -20,7 +20,7 @@ from sketchnet.data.csr import CsrBatch, as_csr
 from sketchnet.errors import InputError, StorageError
 from sketchnet.kernels import backend
 from sketchnet.memory import parse_memory
-from sketchnet.projection.device_choice import card_for
+from sketchnet.projection.device_choice import gpu_for
 from sketchnet.projection.operator import Operator, output_dtype
 from sketchnet.projection.slicing import Plan, Unit
 from sketchnet.storage import locked, write_json, writing
@@ -88,14 +88,14 @@ def project_to_file(
 
 def _plan(operator: Operator, X: CsrBatch, dtype, memory, device: str | None) -> tuple[Plan, Callable]:
     """The units of work, and what runs them: the operator itself, or the same by way of a GPU."""
-    card = card_for(device, X, operator.k, dtype, per_entry=operator.per_entry)
-    if card is None:
+    gpu = gpu_for(device, X, operator.k, dtype, per_entry=operator.per_entry)
+    if gpu is None:
         return operator.plan(X, parse_memory(memory)), operator.run
     from sketchnet.projection.on_device import device_slices, run_on_device  # here, because it loads torch
 
     slices = device_slices(X, operator.k, memory)
     plan = Plan([Unit(rows, slice(0, operator.k)) for rows in slices], False, parse_memory(memory))
-    return plan, lambda X, out, plan, kernels, done: run_on_device(operator, X, slices, card, out, done)
+    return plan, lambda X, out, plan, kernels, done: run_on_device(operator, X, slices, gpu, out, done)
 
 
 def _done(partial: Path, record: Path, job: dict, overwrite: bool) -> int:

@@ -18,7 +18,7 @@ from sketchnet.data.csr import CsrBatch, as_csr, as_dense, check_finite, sparse_
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend as kernel_backend
 from sketchnet.memory import parse_memory
-from sketchnet.projection.device_choice import card_for
+from sketchnet.projection.device_choice import gpu_for
 from sketchnet.projection.slicing import Plan, spans
 
 
@@ -116,7 +116,7 @@ class Operator(ABC):
         X = as_csr(X, self.d) if is_sparse else as_dense(X, self.d)
         n = X.n_rows if is_sparse else len(X)
         dtype = output_dtype(X.values if is_sparse else X, dtype if out is None else out.dtype)
-        card = card_for(device, X, self.k, dtype, sparse_output, self.per_entry)
+        gpu = gpu_for(device, X, self.k, dtype, sparse_output, self.per_entry)
         if sparse_output:
             if not self.sparse:
                 raise InputError(f"sparse_output needs a sparse scheme (count_sketch, li), not {self.scheme.name}")
@@ -132,10 +132,10 @@ class Operator(ABC):
             raise InputError(f"out has shape {out.shape}; the result has shape {(n, self.k)}")
         elif not out.flags.writeable:
             raise InputError("out is read-only")
-        if card is not None:
+        if gpu is not None:
             from sketchnet.projection.on_device import project_into  # here, because the processor does not need torch
 
-            project_into(self, X, out, card, memory)
+            project_into(self, X, out, gpu, memory)
         elif is_sparse:
             for _ in self.run(X, out, self.plan(X, budget), kernels):
                 pass

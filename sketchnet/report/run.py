@@ -8,7 +8,7 @@ from sketchnet.report.on_rows import OnRows, sections_on_rows
 from sketchnet.report.plot import PANEL, Curve, key_of, plot
 from sketchnet.report.rounding import decimals_for, shown, time_shown
 
-_NO_SETTINGS = ("job", "classes", "encoder")  # long, and of use to machines alone
+_NO_SETTINGS = ("job", "classes", "encoder")  # long, and of use to programs alone
 
 
 def run_page(name: str, config: dict, history: list[dict], classes: list[str], size: dict, on: OnRows | None) -> Page:
@@ -93,9 +93,9 @@ def _learning(kind: str, history: list[dict]) -> list[Section]:
         best = next((record["best_epoch"] for record in history if "best_epoch" in record), None)
         caption = "Loss and error by epoch." + (f" Epoch {best} is kept." if best else "")
         blocks.append(Figure(caption, drawings, key, _epoch_table(epochs)))
-    machines = [record for record in history if record.get("stage") == "rbm"]
-    if machines:
-        blocks.append(_machines(machines))
+    rbms = [record for record in history if record.get("stage") == "rbm"]
+    if rbms:
+        blocks.append(_rbms(rbms))
     return [Section("learning", "Learning curves", blocks)] if blocks else []
 
 
@@ -117,7 +117,7 @@ def _epoch_table(epochs: list[dict]) -> Table:
     return Table("What training noted after each epoch", ["epoch", *(name.replace("_", " ") for name in names)], rows)
 
 
-def _machines(records: list[dict]) -> Figure:
+def _rbms(records: list[dict]) -> Figure:
     """Pretraining, a panel for each layer: their reconstructions are on different scales."""
     drawings, rows = [], []
     for layer in dict.fromkeys(record["layer"] for record in records):
@@ -129,7 +129,7 @@ def _machines(records: list[dict]) -> Figure:
         drawings.append(plot(curves, x, y, f"Reconstruction by epoch of layer {layer + 1}", frame=PANEL, title=title))
         rows += [[title, str(at), _number(value, f"rbm/{layer}/{at}")] for at, value in points]
     table = Table("Reconstruction error by epoch", ["layer", "epoch", "reconstruction"], rows)
-    return Figure("Pretraining: what each layer's machine gives back of its input.", drawings, numbers=table)
+    return Figure("Pretraining: what each layer's RBM gives back of its input.", drawings, numbers=table)
 
 
 def _stages(history: list[dict]) -> Table:

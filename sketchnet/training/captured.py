@@ -21,18 +21,18 @@ from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn import NetworkConfig, SketchNetwork
 from sketchnet.nn.dropout import Dropout
 from sketchnet.nn.table import TableLayer, copy_table, new_table
-from sketchnet.training.card_layers import BatchNormalised, Product, ReluDropout, Sketch, Table, anchor
-from sketchnet.training.card_optimisers import RATES, CardAdam, CardMomentum
-from sketchnet.training.card_rows import make_rows, upload
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples
+from sketchnet.training.gpu_layers import BatchNormalised, Product, ReluDropout, Sketch, Table, anchor
+from sketchnet.training.gpu_optimisers import RATES, GpuAdam, GpuMomentum
+from sketchnet.training.gpu_rows import make_rows, upload
 from sketchnet.training.processes import Processes
 from sketchnet.training.steps import PlainSteps, Steps, evaluate, updates_projection
 from sketchnet.training.task import Task
 
-_SHARE = 0.8  # of the card's free memory that rows and tables may take
+_SHARE = 0.8  # of the GPU's free memory that rows and tables may take
 _LEAST = 1 << 31  # bytes to spare for rows that come in windows, and for what steps compute
-_REPORT = 64  # steps between two looks at the loss: each waits for the card
+_REPORT = 64  # steps between two looks at the loss: each waits for the GPU
 
 
 def make_steps(
@@ -40,14 +40,14 @@ def make_steps(
 ) -> Steps:
     """Captured steps where they are possible, else plain ones."""
     if not team.any(not can_capture(network, task, config)):
-        # Others may take the card's memory in the meantime. In a team, one process alone could not go another way.
+        # Others may take the GPU's memory in the meantime. In a team, one process alone could not go another way.
         with suppress(torch.cuda.OutOfMemoryError) if team.alone else nullcontext():
             return CapturedSteps(network, task, examples, config, _room(network), note, team)
     return PlainSteps(network, task, examples, config, budget, note, team)
 
 
 def can_capture(network: SketchNetwork, task: Task, config: TrainingConfig) -> bool:
-    """Whether the network is of a kind that this module knows, on a card that it fits on."""
+    """Whether the network is of a kind that this module knows, on a GPU that it fits on."""
     if network.device.type != "cuda" or gpu_missing() or not is_known(network.config, task, config):
         return False
     torch.cuda.empty_cache()  # what torch keeps for later is free too
@@ -55,7 +55,7 @@ def can_capture(network: SketchNetwork, task: Task, config: TrainingConfig) -> b
 
 
 def _room(network: SketchNetwork) -> float:
-    """Bytes for rows on the card, beside tables with gradient and moments, once more while the step is captured, and
+    """Bytes for rows on the GPU, beside tables with gradient and moments, once more while the step is captured, and
     thrice when they are saved.
     """
     settings = network.config
@@ -77,7 +77,7 @@ def is_known(settings: NetworkConfig, task: Task, config: TrainingConfig) -> boo
 
 
 class CapturedSteps(Steps):
-    """The steps of `PlainSteps` on a card, with checkpoints that either can go on from."""
+    """The steps of `PlainSteps` on a GPU, with checkpoints that either can go on from."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class CapturedSteps(Steps):
         note,
         team: Processes,
     ):
-        """Rows may take `room` bytes on the card."""
+        """Rows may take `room` bytes on the GPU."""
         self._network, self._task, self._config, self._device = network, task, config, network.device
         self._team = team
         self._n, self._steps = examples.data.n_rows, 0
@@ -99,11 +99,11 @@ class CapturedSteps(Steps):
             with torch.cuda.device(self._device):
                 self._fill(examples, room, note)
         except BaseException:
-            self.close()  # weights must not stay on the card
+            self.close()  # weights must not stay on the GPU
             raise
 
     def _fill(self, examples: Examples, room: float, note) -> None:
-        """Take all that steps need to the card."""
+        """Take all that steps need to the GPU."""
         network = self._network
         self._rows = make_rows(network, examples.data, self._config, room, note)
         self.n_batches, self._batch = self._rows.n_batches, self._rows.batch
@@ -121,7 +121,7 @@ class CapturedSteps(Steps):
         self._tables = {name: Table(layer, self._device) for name, layer in self._layers.items()}
         if network.config.learn:
             network.projection.bias.data = network.projection.bias.data.to(self._device)
-        kind = CardAdam if self._config.optimiser == "adamw" else CardMomentum
+        kind = GpuAdam if self._config.optimiser == "adamw" else GpuMomentum
         self._optimiser = kind(network, self._config, self._tables)
         self._graph = self._capture()
 

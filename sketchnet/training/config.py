@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sketchnet.checks import check_choice, check_flag, check_integer, check_real
 from sketchnet.errors import InputError
-from sketchnet.nn.machine_init import MACHINE_SCHEMES
+from sketchnet.nn.rbm_init import RBM_SCHEMES
 
 OPTIMISERS = ("adamw", "sgd")
 
@@ -31,8 +31,8 @@ class TrainingConfig:
     ask for (`training/linear.py`).
 
     `pretrain`: each hidden layer first learns, for so many epochs, to model what the layer below makes of the rows
-    (`pretraining/`), at `pretrain_rate`, which None leaves to the kinds of units. The machines start from small normal
-    weights, or with `pretrain_init="li"` and the like from those of a random projection (`nn/machine_init.py`); it is a
+    (`pretraining/`), at `pretrain_rate`, which None leaves to the kinds of units. The RBMs start from small normal
+    weights, or with `pretrain_init="li"` and the like from those of a random projection (`nn/rbm_init.py`); it is a
     setting for `build_model`, `build_autoencoder` and `--set`.
     """
 
@@ -68,7 +68,7 @@ class TrainingConfig:
             if getattr(self, name) is not None:
                 fix(name, check_real(name, getattr(self, name)))
         if self.pretrain_init is not None:
-            check_choice("pretrain_init", self.pretrain_init, MACHINE_SCHEMES)
+            check_choice("pretrain_init", self.pretrain_init, RBM_SCHEMES)
         if self.patience is not None:
             fix("patience", check_integer("patience", self.patience, 0, 2**31))
         fix("blend", check_flag("blend", self.blend))

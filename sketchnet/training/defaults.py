@@ -18,7 +18,7 @@ from sketchnet.training.task import Task
 
 _WORTHWHILE = 20_000  # rows from which on a GPU is taken unasked: compiling its kernels takes seconds
 _MANY, _RARE = 50, 0.01  # non-zeros of a row, and their share of all columns
-_MACHINE_EPOCHS, _MACHINE_ROWS, _MACHINE_STEPS = 40, 1_000_000, 1000  # of pretraining, in batches of 100 rows
+_RBM_EPOCHS, _RBM_ROWS, _RBM_STEPS = 40, 1_000_000, 1000  # of pretraining, in batches of 100 rows
 _STEPS = 2000  # about as many as text and clicks take before they overfit, in batches of 16 to 256 rows
 
 
@@ -51,7 +51,7 @@ def make_configs(
     network.setdefault("feature_dropout", (0.5 if many else 0.3) if learn or network.get("wide", True) else 0.0)
     network.setdefault("dropout", 0.5)
     if training.get("pretrain") is True:
-        training["pretrain"] = machine_epochs(n_rows)
+        training["pretrain"] = rbm_epochs(n_rows)
     network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw")
     config = NetworkConfig(n_columns=n_columns, n_outputs=task.n_outputs, seed=seed, **network)
     return config, TrainingConfig(seed=seed, **training)
@@ -61,10 +61,10 @@ def is_auto(value) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def machine_epochs(n_rows: int) -> int:
+def rbm_epochs(n_rows: int) -> int:
     """Of each layer's pretraining: fewer of many rows, and of few rows enough for the units to become different."""
     steps = max(1, -(-n_rows // 100))
-    return max(2, min(_MACHINE_EPOCHS, _MACHINE_ROWS // max(1, n_rows)), -(-_MACHINE_STEPS // steps))
+    return max(2, min(_RBM_EPOCHS, _RBM_ROWS // max(1, n_rows)), -(-_RBM_STEPS // steps))
 
 
 def _names(config: type) -> set[str]:
@@ -93,11 +93,11 @@ def choose_device(name: str, model: Model | None = None, n_rows: int = 0) -> tor
     """ "auto" is a CUDA device where there is one, rows enough to be worth its start, and a model that gains by it."""
     name = check_device(name)
     if name == "auto":
-        return _card() if model is not None and _gains(model, n_rows) else torch.device("cpu")
+        return _gpu() if model is not None and _gains(model, n_rows) else torch.device("cpu")
     device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {name!r} is not possible: torch finds no CUDA device here")
-    return _card() if device == torch.device("cuda") else device
+    return _gpu() if device == torch.device("cuda") else device
 
 
 def _gains(model: Model, n_rows: int) -> bool:
@@ -107,7 +107,7 @@ def _gains(model: Model, n_rows: int) -> bool:
     return n_rows >= _WORTHWHILE and known and gpu_missing() is None
 
 
-def _card() -> torch.device:
+def _gpu() -> torch.device:
     """The only one, or among those that torchrun started, this process's."""
     if "LOCAL_RANK" not in os.environ:
         return torch.device("cuda")

@@ -28,7 +28,7 @@ class ImagesOnDevice:
         mean = shares @ values
         deviation = np.sqrt(np.maximum(shares @ values**2 - mean**2, 0))
         scale = 1 / np.where(deviation > 0, deviation, 1)
-        self.device, self.on_card = device, device.type == "cuda"
+        self.device, self.on_gpu = device, device.type == "cuda"
         self.n_train, self.n_classes, self.channels = len(train.pixels), int(train.labels.max()) + 1, channels
         self.train, self.test = (
             tuple(torch.from_numpy(np.ascontiguousarray(x)).to(device) for x in (s.pixels, s.labels.astype(np.int64)))
@@ -37,7 +37,7 @@ class ImagesOnDevice:
         self._mean, self._scale = (
             torch.tensor(x, dtype=torch.float32, device=device).view(-1, 1, 1) for x in (mean, scale)
         )
-        self.dtype = torch.bfloat16 if self.on_card else torch.float32  # of what networks take
+        self.dtype = torch.bfloat16 if self.on_gpu else torch.float32  # of what networks take
 
     def normalised(self, pixels: torch.Tensor) -> torch.Tensor:
         return (pixels.float() - self._mean) * self._scale

@@ -1,9 +1,9 @@
 """A residual network with stochastic depth in training on small images.
 
 All that chance decides in an epoch (order, flips, shifts, gates) is drawn before it on the processor. Batches are made
-for some steps at a time, into tensors from which each step reads its own part. On a card a step can so be captured once
+for some steps at a time, into tensors from which each step reads its own part. On a GPU a step can so be captured once
 as a graph and replayed, and several networks can be trained in turn, each on a stream of its own: one alone is too
-small to fill a card.
+small to fill a GPU.
 
 The gates multiply residuals, also on the processor, instead of leaving blocks out: gradients are the same, but running
 statistics of batch normalisation see the batches in which their block takes no part, other than in the authors' code.
@@ -18,9 +18,9 @@ from torch.nn import functional
 
 from sketchnet.nn import StochasticDepthResNet, init
 from sketchnet.nn.augment import draw_moves, move
-from sketchnet.training.card_norm import can_fuse, fused_norm_and_relu
 from sketchnet.training.image_config import ImageConfig
 from sketchnet.training.image_data import ImagesOnDevice
+from sketchnet.training.image_norm import can_fuse, fused_norm_and_relu
 
 _AT_ONCE = 2000  # test images
 _WINDOW = 32  # batches that are made at a time
@@ -30,7 +30,7 @@ _WARM_UP = 3  # steps before a capture, in which cuDNN tries its algorithms
 class _Flat:
     """All parameters of a network as parts of one tensor, those of convolutions first, with channels last.
 
-    Its optimiser is then a handful of kernels, and so is bringing the convolutions to a card's bfloat16.
+    Its optimiser is then a handful of kernels, and so is bringing the convolutions to a GPU's bfloat16.
     """
 
     def __init__(self, net: nn.Module, dtype: torch.dtype):
@@ -67,7 +67,7 @@ class _Flat:
     def descend(self, rate: torch.Tensor, config: ImageConfig) -> None:
         """g = gradient + l2 * w; v = momentum * v + g; w -= rate * (g + momentum * v), or rate * v if not Nesterov's.
 
-        torch's SGD with the rate in a tensor would wait for the card to read it.
+        torch's SGD with the rate in a tensor would wait for the GPU to read it.
         """
         g = self.all.grad.add_(self.all, alpha=config.l2)
         self.velocity.mul_(config.momentum).add_(g)
@@ -89,7 +89,7 @@ class ImageRun:
             self._numbers = torch.Generator().manual_seed(int(torch.randint(2**62, ())))
         init.apply_(net, config.scheme, where=nn.Conv2d, seed=config.seed, **config.options)
         self._net = net.to(data.device)
-        if data.on_card and fused and can_fuse():
+        if data.on_gpu and fused and can_fuse():
             net.join = fused_norm_and_relu
         self._weights = _Flat(net, data.dtype)
         where = {"device": data.device}
@@ -106,8 +106,8 @@ class ImageRun:
         self._wrong = torch.zeros((), dtype=torch.int64, **where)
         self._rate, self._loss = torch.zeros((), **where), torch.zeros((), **where)
         self._steps = 0  # done in the epoch
-        self._stream = torch.cuda.Stream(data.device) if data.on_card else None
-        self._graph = self._capture() if data.on_card else None
+        self._stream = torch.cuda.Stream(data.device) if data.on_gpu else None
+        self._graph = self._capture() if data.on_gpu else None
 
     def _draw(self) -> list[torch.Tensor]:
         """An epoch's plan, a row for each batch: images, flips, shifts down and right, gates."""
@@ -159,9 +159,9 @@ class ImageRun:
         self._at += 1
 
     def _scores(self, x: torch.Tensor, gates: torch.Tensor) -> torch.Tensor:
-        """On a card by products in bfloat16, channels last as its units for these take them."""
+        """On a GPU by products in bfloat16, channels last as its units for these take them."""
         # Casts of the weights must not outlive a captured step, so that autocast may not keep them.
-        with torch.autocast("cuda", torch.bfloat16, enabled=self._data.on_card, cache_enabled=False):
+        with torch.autocast("cuda", torch.bfloat16, enabled=self._data.on_gpu, cache_enabled=False):
             return functional_call(self._net, self._weights.named(), (x, gates)).float()
 
     # -- what `train_together` calls
@@ -187,7 +187,7 @@ class ImageRun:
 
     @torch.no_grad()
     def evaluate(self) -> None:
-        """Count the errors on the test images; a card is not waited for."""
+        """Count the errors on the test images; a GPU is not waited for."""
         self._net.eval()
         with torch.cuda.stream(self._stream):
             self._wrong.zero_()

@@ -1,4 +1,4 @@
-"""Training of residual networks with stochastic depth on small images: one, or several at once on one card."""
+"""Training of residual networks with stochastic depth on small images: one, or several at once on one GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def train_images(
 ) -> list[float]:
     """Train a network; the test error (a share) after each epoch.
 
-    On the processor the seed decides everything; on a card results also depend on the order of its sums. Images that
+    On the processor the seed decides everything; on a GPU results also depend on the order of its sums. Images that
     fill no batch at an epoch's end are left out of it. `report` gets a record after each epoch, `tick` the number of
     steps done and to do.
     """
@@ -43,13 +43,13 @@ def train_together(
 ) -> list[list[float]]:
     """The same for several networks, a step each in turn. They must agree in the epochs and the size of batches.
 
-    `fused`: on a card, by kernels of our own for batch normalisation, where they can run; otherwise by torch's.
+    `fused`: on a GPU, by kernels of our own for batch normalisation, where they can run; otherwise by torch's.
     """
     if not configs or len({(config.epochs, config.batch_size) for config in configs}) != 1:
         raise InputError("networks that are trained together must have the same epochs and batch_size")
     device = torch.device(device)
     data, epochs = ImagesOnDevice(train, test, device), configs[0].epochs
-    with _card(device) if data.on_card else nullcontext():
+    with _gpu(device) if data.on_gpu else nullcontext():
         runs = [ImageRun(config, data, fused) for config in configs]
         errors, steps = [[] for _ in runs], runs[0].n_batches
         for epoch in range(epochs):
@@ -72,7 +72,7 @@ def train_together(
 
 
 @contextmanager
-def _card(device: torch.device):
+def _gpu(device: torch.device):
     """The current one, with cuDNN allowed to try which of its algorithms are fastest: shapes never change."""
     before, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, True
     try:

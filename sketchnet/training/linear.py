@@ -2,7 +2,7 @@
 
 An L2-regularised support vector machine with squared hinge loss, as LIBLINEAR solves it; C is chosen on the validation
 rows, then it is solved once more on all rows. Where these leave no doubt, its weights become the mean of its own and of
-those of a second such machine, whose columns are weighed by how well they tell classes apart (class_ratios.py).
+those of a second such model, whose columns are weighed by how well they tell classes apart (class_ratios.py).
 
 Its margins and the network's outputs are added with weights that follow from the validation rows: the middle of all
 weights whose error there is within one standard error of the best, or the linear model alone, if that is among them
@@ -38,7 +38,7 @@ def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
     classes = class_numbers(valid)
     some = sample(examples, _TRIAL_ROWS, model.training.seed)
     plain, strength, margins = _plain(network, some, valid)
-    # All rows are asked, not only those of the trial: the machine is solved again on all of them.
+    # All rows are asked, not only those of the trial: the model is solved again on all of them.
     weighed = None if has_negative(network, [examples, valid]) else _weighed(network, [some])
     if weighed is not None:
         both = (margins + weighed.margins(valid.data)) / 2

@@ -155,7 +155,7 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course: Cou
     network.load_state_dict(kept)
     network.requires_grad_(True)
     network.eval()
-    model._double = None  # of the network as it was before
+    model.forget_double()
     finished = finished or course.finish(model, examples, valid)
     team.wait()  # until all have read the weights
     if finished is not None:
@@ -202,7 +202,7 @@ def train_once(model: Model, examples: Examples, optimiser) -> None:
     finally:  # whoever goes on with the network, after an error too, finds it in order
         optimiser.settle()
         network.eval()
-        model._double = None
+        model.forget_double()
 
 
 def _save(folder: Path, network: nn.Module, steps: Steps, state: Progress, team: Processes) -> None:

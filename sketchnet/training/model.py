@@ -61,6 +61,10 @@ class Model:
             self._double = self.network.in_double()
         return self._double
 
+    def forget_double(self) -> None:
+        """The network has changed, so that its copy in float64 is another one's."""
+        self._double = None
+
     @property
     def classes(self) -> tuple:
         """As people know them, in the order of the outputs. Where the data has names, the task has their numbers."""

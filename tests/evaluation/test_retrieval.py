@@ -257,7 +257,7 @@ def test_bad_settings(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["classes", "sets"])
 def test_the_form_for_devices_gives_the_same(kind, monkeypatch):
-    """Here with torch on the processor; tests/gpu has the same on a card."""
+    """Here with torch on the processor; tests/gpu has the same on a GPU."""
     rng = np.random.default_rng(2)
     codes = np.vstack([documents(120, 4)[0], EXACT[rng.integers(0, 6, 65)]])  # with ties and zeros
     labels = rng.integers(0, 90, 185)

@@ -10,7 +10,7 @@ from sketchnet.errors import Interrupted
 from sketchnet.kernels import backend
 from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn.norm import BatchNorm
-from sketchnet.training import captured, card_layers, card_rows
+from sketchnet.training import captured, gpu_layers, gpu_rows
 from sketchnet.training.examples import Examples
 from sketchnet.training.loop import train
 from sketchnet.training.task import Task
@@ -22,7 +22,7 @@ FIXED = {"learn_projection": False, "wide": False}
 PLAIN = {"dropout": 0.0, "feature_dropout": 0.0, "n_components": 128, "hidden": (64, 32), "epochs": 3}
 
 
-def card(*arrays):
+def gpu(*arrays):
     return [torch.from_numpy(np.ascontiguousarray(array)).cuda() for array in arrays]
 
 
@@ -51,14 +51,14 @@ def test_sketch_and_its_gradient(k, index, look_up):
     codes = CPU.draw_buckets(key, np.arange(len(weight)), k)
     expected = np.empty((len(rows), k), np.float32)
     CPU.scatter_forward(indptr, indices, values, None, codes, weight, bias, expected)
-    on_card, (numbers, w, b) = card(*csr), card(rows, weight, bias)
-    where = card(np.where(codes < 0, ~codes, codes).astype(np.int32))[0] if look_up else key
+    on_gpu, (numbers, w, b) = gpu(*csr), gpu(rows, weight, bias)
+    where = gpu(np.where(codes < 0, ~codes, codes).astype(np.int32))[0] if look_up else key
     out = torch.empty(len(rows), k, device="cuda")
-    backend("gpu").sketch_forward(numbers, on_card, None, 0.0, where, w, b, out)
+    backend("gpu").sketch_forward(numbers, on_gpu, None, 0.0, where, w, b, out)
     np.testing.assert_allclose(out.cpu(), expected, rtol=1e-5, atol=1e-5)
     gradient = np.random.default_rng(2).standard_normal(expected.shape).astype(np.float32)
     found = torch.zeros_like(w)
-    backend("gpu").sketch_backward(numbers, on_card, None, 0.0, where, *card(gradient), found)
+    backend("gpu").sketch_backward(numbers, on_gpu, None, 0.0, where, *gpu(gradient), found)
     expected = CPU.scatter_backward(indptr, indices, values, None, codes, gradient)
     np.testing.assert_allclose(found.cpu(), expected, rtol=1e-4, atol=1e-4)
 
@@ -69,13 +69,13 @@ def test_wide_and_its_gradient(width):
     indptr, indices, values = taken(csr, rows)
     expected = np.empty((len(rows), width), np.float32)
     CPU.wide_forward(indptr, indices, values, table, expected)
-    on_card, (numbers, w) = card(*csr), card(rows, table)
+    on_gpu, (numbers, w) = gpu(*csr), gpu(rows, table)
     out = torch.empty(len(rows), width, device="cuda")
-    backend("gpu").wide_forward(numbers, on_card, None, 0.0, w, out)
+    backend("gpu").wide_forward(numbers, on_gpu, None, 0.0, w, out)
     np.testing.assert_allclose(out.cpu(), expected, rtol=1e-5, atol=1e-5)
     gradient = np.random.default_rng(2).standard_normal(expected.shape).astype(np.float32)
     found = torch.zeros_like(w)
-    backend("gpu").wide_backward(numbers, on_card, None, 0.0, *card(gradient), found)
+    backend("gpu").wide_backward(numbers, on_gpu, None, 0.0, *gpu(gradient), found)
     expected = CPU.wide_backward(indptr, indices, values, len(table), gradient)
     np.testing.assert_allclose(found.cpu(), expected, rtol=1e-4, atol=1e-4)
 
@@ -91,9 +91,9 @@ def test_adam_moves_the_columns_of_the_batch_alone(width):
     gradient[used] = rng.standard_normal((len(used), width))
     long = np.hstack([table, first, second])
     CPU.adam_step(long, used, gradient[used], 0.1, 0.9, 0.99, 1e-8, 1.5, 0.01)
-    g, w, m, v = card(gradient, table, first, second)
+    g, w, m, v = gpu(gradient, table, first, second)
     rates = torch.tensor([0.1, 1.5, 0.01], device="cuda")
-    backend("gpu").adam_rows(*card(rows), card(*csr), g, w, (m, v), rates, (0.9, 0.99), 1e-8)
+    backend("gpu").adam_rows(*gpu(rows), gpu(*csr), g, w, (m, v), rates, (0.9, 0.99), 1e-8)
     assert not g.any()
     for found, expected in zip((w, m, v), np.split(long, 3, axis=1)):
         np.testing.assert_allclose(found.cpu(), expected, rtol=1e-4, atol=1e-5)
@@ -104,7 +104,7 @@ def test_relu_dropout(rate):
     """The share kept is right to five standard deviations; the backward pass drops the same."""
     x = torch.randn(2000, 500, device="cuda", dtype=torch.bfloat16).requires_grad_()
     keys = torch.tensor([0x9E3779B97F4A7C15 - 2**64, 12345], device="cuda")
-    out = card_layers.ReluDropout.apply(x, keys, 1, rate)
+    out = gpu_layers.ReluDropout.apply(x, keys, 1, rate)
     positive = x > 0
     kept = (out > 0)[positive].double().mean()
     assert abs(kept - (1 - rate)) < 5 * (rate * (1 - rate) / int(positive.sum())) ** 0.5
@@ -112,7 +112,7 @@ def test_relu_dropout(rate):
     torch.testing.assert_close(out[out > 0].float(), (x[out > 0] / (1 - rate)).float(), rtol=1e-2, atol=1e-3)
     out.sum().backward()
     assert torch.equal(x.grad != 0, out > 0)
-    assert not torch.equal(card_layers.ReluDropout.apply(x, keys, 2, rate) > 0, out > 0)  # another layer, another mask
+    assert not torch.equal(gpu_layers.ReluDropout.apply(x, keys, 2, rate) > 0, out > 0)  # another layer, another mask
 
 
 @pytest.mark.parametrize(("n", "k"), [(2, 1), (3, 37), (100, 1000), (1024, 1000), (3000, 130)])
@@ -121,7 +121,7 @@ def test_batch_norm(n, k):
     x = torch.randn(n, k, device="cuda") * 2 + 30
     gradient = torch.randn(n, k, device="cuda").bfloat16()
     found = []
-    for kind, join in ((torch.float32, card_layers.BatchNormalised.apply), (torch.float64, None)):
+    for kind, join in ((torch.float32, gpu_layers.BatchNormalised.apply), (torch.float64, None)):
         norm = BatchNorm(k).cuda().to(kind)
         with torch.no_grad():
             norm.weight.copy_(torch.linspace(0.5, 1.5, k))
@@ -168,7 +168,7 @@ def test_trains_as_the_processor_does(settings):
     "settings", [{}, {"feature_dropout": 0.5}, FIXED, {**FIXED, "scheme": "srht", "normalise": "batch"}]
 )
 def test_rows_that_do_not_fit_come_in_windows(settings, monkeypatch):
-    """The same steps on the same rows, whether they lie on the card or not; sums there have no fixed order."""
+    """The same steps on the same rows, whether they lie on the GPU or not; sums there have no fixed order."""
     X, y = rows()
     whole = SketchClassifier(device="cuda", **{**PLAIN, **settings}).fit(X, y)
     windows = []
@@ -178,9 +178,9 @@ def test_rows_that_do_not_fit_come_in_windows(settings, monkeypatch):
             windows.append(window)
             yield window
 
-    plain = card_rows.StreamedRows.windows
-    monkeypatch.setattr(card_rows.StreamedRows, "windows", counted)
-    monkeypatch.setattr(card_rows, "_WINDOW", 200_000)
+    plain = gpu_rows.StreamedRows.windows
+    monkeypatch.setattr(gpu_rows.StreamedRows, "windows", counted)
+    monkeypatch.setattr(gpu_rows, "_WINDOW", 200_000)
     monkeypatch.setattr(captured, "can_capture", lambda *of: True)
     monkeypatch.setattr(captured, "_room", lambda network: 0)
     parts = SketchClassifier(device="cuda", **{**PLAIN, **settings}).fit(X, y)
@@ -209,7 +209,7 @@ def test_with_dropout_it_still_learns():
 
 @pytest.mark.parametrize("settings", [{}, FIXED, {**FIXED, "optimiser": "sgd", "learning_rate": 0.01}])
 def test_a_stopped_run_goes_on(settings, tmp_path):
-    """In the middle of an epoch, to weights that differ by rounding at most: sums on the card have no fixed order."""
+    """In the middle of an epoch, to weights that differ by rounding at most: sums on the GPU have no fixed order."""
     X, y = rows(2000)
     estimator = SketchClassifier(device="cuda", **{**PLAIN, **settings, "sparse_learning_rate": 0.01})
     estimator.wide_learning_rate = 0.01

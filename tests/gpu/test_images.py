@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from sketchnet.nn.resnet import norm_and_relu
-from sketchnet.training.card_norm import fused_norm_and_relu
 from sketchnet.training.image_data import ImagesOnDevice
+from sketchnet.training.image_norm import fused_norm_and_relu
 from sketchnet.training.image_run import ImageRun
 from sketchnet.training.images import ImageConfig, train_images, train_together
 from tests.training.separable_images import separable

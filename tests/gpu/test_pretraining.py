@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(gpu_missing() is not None, reason="there is no C
 
 @pytest.mark.parametrize("visible", ["binary", "gaussian", "poisson"])
 @pytest.mark.parametrize("hidden", ["binary", "gaussian", "relu"])
-def test_machines_reconstruct_as_well(visible, hidden):
+def test_rbms_reconstruct_as_well(visible, hidden):
     """Of rows with five patterns; random numbers differ between devices, so errors agree to a few percent."""
     rng = np.random.default_rng(0)
     patterns = rng.random((5, 30)) < 0.4
@@ -25,9 +25,9 @@ def test_machines_reconstruct_as_well(visible, hidden):
         rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     errors = []
     for device in ("cpu", "cuda"):
-        machine = RBM(RBMConfig(30, 20, visible, hidden)).to(device)
-        train_rbm(machine, make_rows(torch.from_numpy(rows), 100, 0, device), RBMTrainingConfig(epochs=10))
-        errors.append(machine.history[-1]["reconstruction"])
+        rbm = RBM(RBMConfig(30, 20, visible, hidden)).to(device)
+        train_rbm(rbm, make_rows(torch.from_numpy(rows), 100, 0, device), RBMTrainingConfig(epochs=10))
+        errors.append(rbm.history[-1]["reconstruction"])
     assert errors[1] == pytest.approx(errors[0], rel=0.1)
 
 

@@ -1,4 +1,4 @@
-"""Captured steps that add up gradients and sums over processes by NCCL. One card has room for one process of a team, so
+"""Captured steps that add up gradients and sums over processes by NCCL. One GPU has room for one process of a team, so
 what is shown is that these sums can be captured, and change nothing where there is nobody else.
 """
 
@@ -24,7 +24,7 @@ class Team(Processes):
 
 @pytest.fixture
 def team(tmp_path):
-    """Where LOCAL_RANK is set, the card is named by it."""
+    """Where LOCAL_RANK is set, the GPU is named by it."""
     distributed.init_process_group("cpu:gloo,cuda:nccl", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
     os.environ["LOCAL_RANK"] = "0"
     yield Team(0, 1)

@@ -206,7 +206,7 @@ def test_bad_input():
         project(operator, good, dtype=torch.float64)
     with pytest.raises(InputError, match="use the cpu"):
         operator.apply(good.astype(np.float64), device="cuda")
-    with pytest.raises(InputError, match="a row has 100 entries, too many for 1000 B on the card; at least 4 KiB are"):
+    with pytest.raises(InputError, match="a row has 100 entries, too many for 1000 B on the GPU; at least 4 KiB are"):
         project(operator, sparse.csr_array(np.ones((2, 100))), memory=1000)
     with pytest.raises(InputError, match="CUDA devices"):
         operator.apply(good, device="cuda:99")

@@ -68,7 +68,7 @@ def test_rows_are_projected_where_the_network_is(scheme, wide, monkeypatch):
     here, in_double = model.outputs(batch), model.outputs(few)
     model = Model(network.to("cuda"), model.task, model.training)
     close = 1e-9 * np.abs(in_double).max()
-    np.testing.assert_allclose(model.outputs(few), in_double, atol=close)  # which kernels of the card do not compute
+    np.testing.assert_allclose(model.outputs(few), in_double, atol=close)  # which kernels of the GPU do not compute
 
     def refuse(*_, **__):
         raise AssertionError("rows were projected on the processor")

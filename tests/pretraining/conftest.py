@@ -1,4 +1,4 @@
-"""Small machines on one thread: where cores are shared, torch's threads wait for each other longer than they work."""
+"""Small RBMs on one thread: where cores are shared, torch's threads wait for each other longer than they work."""
 
 import pytest
 import torch

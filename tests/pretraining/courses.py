@@ -1,6 +1,6 @@
-"""Small courses of training that begin with machines.
+"""Small courses of training that begin with RBMs.
 
-Runs have 400 rows: 4 steps an epoch for a machine, 8 for the network; 2 epochs for each machine, 3 for the network.
+Runs have 400 rows: 4 steps an epoch for an RBM, 8 for the network; 2 epochs for each RBM, 3 for the network.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from tests.training.toy import assert_same_network, examples, make_model, withou
 PRETRAIN = {"pretrain": 2, "seed": 3}
 FIXED = {"learn": False, "wide": False, "normalise": "standard", "n_components": 16, "hidden": (12, 8), "dropout": 0.2}
 LEARNT = {"n_components": 16, "hidden": (12, 8), "feature_dropout": 0.2, "eta": 0.7}
-CHOSEN = {"sparse_rate": None, "wide_rate": None, "blend": True}  # rates that are tried, between machines and epochs
+CHOSEN = {"sparse_rate": None, "wide_rate": None, "blend": True}  # rates that are tried, between RBMs and epochs
 
 
 def classifier(network=FIXED, seed=3, kind="binary", **training):
@@ -54,7 +54,7 @@ COURSES = {
     "counts": unsupervised(),
     "real": unsupervised(network=REAL),
 }
-MACHINES = {"fixed": 2, "learnt": 2, "counts": 3, "real": 3}
+RBMS = {"fixed": 2, "learnt": 2, "counts": 3, "real": 3}
 
 
 def assert_same_run(folder, model, whole):

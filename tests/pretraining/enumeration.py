@@ -1,4 +1,4 @@
-"""Tiny machines whose laws are summed up state by state, from the energy alone, in float64."""
+"""Tiny RBMs whose laws are summed up state by state, from the energy alone, in float64."""
 
 from itertools import product
 
@@ -7,8 +7,8 @@ import torch
 from sketchnet.pretraining import RBM, RBMConfig
 
 
-def machine(visible="binary", hidden="binary", n_visible=4, n_hidden=3, scale=0.8, seed=1) -> RBM:
-    """A machine with weights and biases of order `scale`, in float64."""
+def tiny_rbm(visible="binary", hidden="binary", n_visible=4, n_hidden=3, scale=0.8, seed=1) -> RBM:
+    """An RBM with weights and biases of order `scale`, in float64."""
     rbm = RBM(RBMConfig(n_visible, n_hidden, visible, hidden, seed)).double()
     generator = torch.Generator().manual_seed(seed)
     for parameter in (rbm.weight, rbm.hidden_bias, rbm.visible_bias):
@@ -37,7 +37,7 @@ def energy(rbm: RBM, v: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
 
 
 def states(rbm: RBM, length: int = 0) -> torch.Tensor:
-    """All visible states of a binary machine, or all documents of a length as sequences."""
+    """All visible states of a binary RBM, or all documents of a length as sequences."""
     n = rbm.config.n_visible
     return sequences(n, length) if rbm.config.visible == "poisson" else bits(n)
 

@@ -55,7 +55,7 @@ def test_a_fitted_machine_is_as_wide_as_it_was_fitted():
 
 
 def test_features_help_a_linear_model():
-    """Whether two bits agree is not linear in them; a machine has units for their patterns."""
+    """Whether two bits agree is not linear in them; an RBM has units for their patterns."""
     rng = np.random.default_rng(1)
     bits = rng.integers(0, 2, (1000, 2))
     X, y = np.repeat(bits, 8, axis=1).astype(np.float32), bits[:, 0] == bits[:, 1]

@@ -1,4 +1,4 @@
-"""Courses of training that begin with machines: what they leave in the layers, and what cannot be."""
+"""Courses of training that begin with RBMs: what they leave in the layers, and what cannot be."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ from tests.pretraining.courses import (
 )
 from tests.training.toy import D, examples, make_model
 
-# -- what machines leave in the layers
+# -- what RBMs leave in the layers
 
 
 def hidden_layers(model):
@@ -39,22 +39,22 @@ def hidden_layers(model):
 
 
 def pretrained_alone(dense, data, widths, kinds, visible, rate=None):
-    """The machines of a stack on dense rows, in the order in which a network reads `data`."""
+    """The RBMs of a stack on dense rows, in the order in which a network reads `data`."""
     rows = DenseRows(torch.as_tensor(dense, dtype=torch.float32), 100, 3, SparseRows(data, 100, 3).order)
     layers = [LayerSpec(nn.Linear(a, b), kind) for a, b, kind in zip(widths, widths[1:], kinds)]
     return pretrain_stack(layers, visible, rows, RBMTrainingConfig(epochs=2, seed=3, rate=rate))
 
 
 def test_hidden_layers_begin_as_the_stack_of_standardised_projected_rows():
-    model = classifier(rate=0.0, pretrain_rate=0.03)()  # epochs that change nothing, after machines that learn a lot
+    model = classifier(rate=0.0, pretrain_rate=0.03)()  # epochs that change nothing, after RBMs that learn a lot
     data = examples("binary", 400)[0].data
     projected = model.network.projection.operator.apply(data).astype(np.float64)
     rows = (projected - projected.mean(axis=0)) / projected.std(axis=0)
-    machines = pretrained_alone(rows, data, (16, 12, 8), ("relu", "relu"), "gaussian", rate=0.03)
-    for number, (layer, machine) in enumerate(zip(hidden_layers(model), machines, strict=True)):
-        assert (machine.weight - RBM(replace(machine.config, seed=3 + number)).weight).abs().max() > 1e-3
-        torch.testing.assert_close(layer.weight.detach(), machine.weight.detach(), atol=1e-5, rtol=0)
-        torch.testing.assert_close(layer.bias.detach(), machine.hidden_bias.detach(), atol=1e-5, rtol=0)
+    rbms = pretrained_alone(rows, data, (16, 12, 8), ("relu", "relu"), "gaussian", rate=0.03)
+    for number, (layer, rbm) in enumerate(zip(hidden_layers(model), rbms, strict=True)):
+        assert (rbm.weight - RBM(replace(rbm.config, seed=3 + number)).weight).abs().max() > 1e-3
+        torch.testing.assert_close(layer.weight.detach(), rbm.weight.detach(), atol=1e-5, rtol=0)
+        torch.testing.assert_close(layer.bias.detach(), rbm.hidden_bias.detach(), atol=1e-5, rtol=0)
         assert layer.weight.requires_grad
     stages = [record.get("stage", "epoch") for record in model.history]
     assert stages == ["rbm"] * 4 + ["rates"] + ["project"] + ["epoch"] * 4
@@ -63,30 +63,30 @@ def test_hidden_layers_begin_as_the_stack_of_standardised_projected_rows():
 def test_autoencoders_begin_as_the_stack_and_go_back_by_its_transpose():
     model = unsupervised(rate=0.0)()
     rows = documents(400, 400)
-    machines = pretrained_alone(rows, sparse_rows(rows), (40, 12, 8, 3), ("binary", "binary", "gaussian"), "poisson")
+    rbms = pretrained_alone(rows, sparse_rows(rows), (40, 12, 8, 3), ("binary", "binary", "gaussian"), "poisson")
     network = model.network
-    middle = len(machines) - 1  # where codes were moved in the end
-    for number, (up, machine) in enumerate(zip(network.encoder, machines, strict=True)):
-        assert torch.equal(up.weight, machine.weight)
-        assert torch.equal(up.bias, machine.hidden_bias) == (number < middle)
-    for number, (down, machine) in enumerate(zip(network.decoder, machines[::-1], strict=True)):
-        assert torch.equal(down.weight, machine.weight.t())
-        assert torch.equal(down.bias, machine.visible_bias) == (number > 0)
+    middle = len(rbms) - 1  # where codes were moved in the end
+    for number, (up, rbm) in enumerate(zip(network.encoder, rbms, strict=True)):
+        assert torch.equal(up.weight, rbm.weight)
+        assert torch.equal(up.bias, rbm.hidden_bias) == (number < middle)
+    for number, (down, rbm) in enumerate(zip(network.decoder, rbms[::-1], strict=True)):
+        assert torch.equal(down.weight, rbm.weight.t())
+        assert torch.equal(down.bias, rbm.visible_bias) == (number > 0)
     codes = network(sparse_rows(rows))
     torch.testing.assert_close(codes.mean(dim=0), torch.zeros(3), atol=1e-5, rtol=0)
     assert model.history[-2]["stage"] == "centre"
     assert model.history[-2]["moved_by"] > 0
-    # What is given back is then what the machines' means are, one after the other.
+    # What is given back is then what the RBMs' means are, one after the other.
     x = states = torch.from_numpy(documents(7))
-    for machine in machines:
-        states = machine.hidden_mean(states)
-    for machine in machines[:0:-1]:
-        states = machine.visible_mean(states)
+    for rbm in rbms:
+        states = rbm.hidden_mean(states)
+    for rbm in rbms[:0:-1]:
+        states = rbm.visible_mean(states)
     shares = torch.softmax(network.decode(network.encode(x)), dim=1) * x.sum(dim=1, keepdim=True)
-    torch.testing.assert_close(shares, machines[0].visible_mean(states, x.sum(dim=1)))
+    torch.testing.assert_close(shares, rbms[0].visible_mean(states, x.sum(dim=1)))
 
 
-def test_kinds_of_an_autoencoders_machines():
+def test_kinds_of_an_autoencoders_rbms():
     for network, kinds in (
         ({}, ["poisson binary", "binary binary", "binary gaussian"]),
         ({"binary_codes": True}, ["poisson binary", "binary binary", "binary binary"]),
@@ -95,9 +95,9 @@ def test_kinds_of_an_autoencoders_machines():
     ):
         found = []
 
-        def spy(network, machines, found=found):
-            found += [f"{machine.config.visible} {machine.config.hidden}" for machine in machines]
-            unfold(network, machines)
+        def spy(network, rbms, found=found):
+            found += [f"{rbm.config.visible} {rbm.config.hidden}" for rbm in rbms]
+            unfold(network, rbms)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("sketchnet.pretraining.course.unfold", spy)
@@ -105,7 +105,7 @@ def test_kinds_of_an_autoencoders_machines():
         assert found == kinds
 
 
-def test_machines_see_rows_as_the_network_will():
+def test_rbms_see_rows_as_the_network_will():
     """Columns are divided by their largest values before the projection, not after pretraining."""
     data = examples("binary", 400)[0].data
     scaled = data.values * (1 + data.indices % 3).astype(np.float32)
@@ -122,7 +122,7 @@ def test_machines_see_rows_as_the_network_will():
         torch.testing.assert_close(a, b, atol=1e-4, rtol=0)
 
 
-def test_columns_that_never_vary_are_zero_for_the_machines():
+def test_columns_that_never_vary_are_zero_for_the_rbms():
     """All rows have the first columns in common, and some of 64 buckets get nothing else; others get nothing at all."""
     rng = np.random.default_rng(0)
     x = np.zeros((400, 30), np.float32)
@@ -205,7 +205,7 @@ def test_hidden_layers_with_batch_norm_compute_what_those_without_do():
     networks = [SketchNetwork(NetworkConfig(**settings, hidden=(9, 7), hidden_norm=norm)) for norm in (False, True)]
     linear = [[layer for layer in network.layers if isinstance(layer, nn.Linear)] for network in networks]
     for one, two in zip(*linear):
-        one.weight.data.mul_(0.1)  # as small as the machines leave them
+        one.weight.data.mul_(0.1)  # as small as the RBMs leave them
         one.bias.data.normal_(std=0.1)
         two.load_state_dict(one.state_dict())
     rows = make_rows(torch.randn(2000, 12))
@@ -228,14 +228,14 @@ def test_hidden_layers_with_batch_norm_compute_what_those_without_do():
         ({"normalise": "none"}, "normalise='none': Gaussian units need columns of unit variance"),
     ],
 )
-def test_networks_that_machines_cannot_begin(network, message, tmp_path):
+def test_networks_that_rbms_cannot_begin(network, message, tmp_path):
     with pytest.raises(InputError, match=message):
         classifier({**FIXED, **network})(folder=tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.parametrize("make", [classifier, unsupervised])
-def test_machines_that_are_no_numbers_end_training(make, tmp_path):
+def test_rbms_that_are_no_numbers_end_training(make, tmp_path):
     folder, messages = tmp_path / "model", []
     for _ in range(2):
         with pytest.raises(TrainingError, match=r"layer \d is no longer finite .* the rate 1e\+30 may be") as error:
@@ -249,7 +249,7 @@ def test_machines_that_are_no_numbers_end_training(make, tmp_path):
 
 
 @pytest.mark.parametrize(("make", "network"), [(classifier, FIXED), (unsupervised, REAL)])
-def test_losses_that_are_no_numbers_spare_the_machines(make, network, tmp_path):
+def test_losses_that_are_no_numbers_spare_the_rbms(make, network, tmp_path):
     folder, notes = tmp_path / "model", []
     for _ in range(2):
         with pytest.raises(TrainingError, match=r"rate 1e\+30 may be too high.* keeps the state before it"):
@@ -258,7 +258,7 @@ def test_losses_that_are_no_numbers_spare_the_machines(make, network, tmp_path):
     assert layers == 8 * (2 if make is classifier else 3)  # once, not twice
 
 
-def test_layers_without_machines():
+def test_layers_without_rbms():
     model = classifier({**FIXED, "hidden": ()})()
     assert not [record for record in model.history if record.get("stage") == "rbm"]
     assert not [record for record in unsupervised(pretrain=0)().history if record.get("stage") == "rbm"]

@@ -1,4 +1,4 @@
-"""Courses of training that begin with machines, wherever they were cut off."""
+"""Courses of training that begin with RBMs, wherever they were cut off."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from sketchnet.errors import InputError, Interrupted
 from sketchnet.training import checkpoint
 from tests.pretraining.courses import (
     COURSES,
-    MACHINES,
+    RBMS,
     assert_same_run,
     classifier,
     unsupervised,
@@ -46,28 +46,28 @@ def wholes():
 
 @pytest.mark.parametrize("course", COURSES)
 def test_cut_off_anywhere_and_continued_equals_uninterrupted(course, wholes, tmp_path):
-    """In the first machine, at the end of its first epoch, in the last machine, at its end (where the next thing is a
+    """In the first RBM, at the end of its first epoch, in the last RBM, at its end (where the next thing is a
     trial of rates, or a step of the network), and in the network's epochs.
     """
     whole, events = wholes[course]
-    machines = 10 * MACHINES[course] + (course == "real")  # steps and records of 2 epochs each; moments come first
-    places = [2, 5, machines - 3, machines - 1, machines, machines + 1, machines + 4, events - 15, events - 3]
-    for place, crash in [*((place, place % 2 == 0) for place in places), (machines, machines % 2 == 1)]:
+    rbms = 10 * RBMS[course] + (course == "real")  # steps and records of 2 epochs each; moments come first
+    places = [2, 5, rbms - 3, rbms - 1, rbms, rbms + 1, rbms + 4, events - 15, events - 3]
+    for place, crash in [*((place, place % 2 == 0) for place in places), (rbms, rbms % 2 == 1)]:
         folder, cut = tmp_path / f"{place}{'crash' if crash else 'signal'}", Cut(place, crash)
         with pytest.raises(Crash if crash else Interrupted):
             COURSES[course](folder=folder, tick=cut.tick, report=cut.tick)
-        if place == machines and crash:
+        if place == rbms and crash:
             assert not (folder / checkpoint.CHECKPOINT).exists()
             assert (folder / checkpoint.PRETRAINING).exists()
         again = Cut(0)
         assert_same_run(folder, COURSES[course](folder=folder, tick=again.tick), whole)
-        if place > machines + 10:
+        if place > rbms + 10:
             assert again.seen < 24  # nothing was pretrained again, and not all epochs were
 
 
 @pytest.mark.parametrize("course", ["fixed", "counts"])
 def test_cut_off_again_and_again(course, wholes, tmp_path):
-    folder, steps = tmp_path / "model", MACHINES[course] * 8 + 24
+    folder, steps = tmp_path / "model", RBMS[course] * 8 + 24
     for _ in range(steps // 6):
         with pytest.raises(Interrupted):
             COURSES[course](folder=folder, tick=Cut(6).tick)
@@ -85,7 +85,7 @@ def test_finished_runs_are_loaded_and_others_overwritten(course, wholes, tmp_pat
     make = {"fixed": classifier, "counts": unsupervised}[course]
     with pytest.raises(InputError, match="has another model, with another (network|training)"):
         make(seed=4)(folder=folder)
-    with pytest.raises(Interrupted):  # machines of this one are left behind
+    with pytest.raises(Interrupted):  # RBMs of this one are left behind
         make(seed=5)(folder=folder, overwrite=True, tick=Cut(9).tick)
     assert (folder / checkpoint.PRETRAINING).exists()
     assert_same_run(folder, make(seed=4)(folder=folder, overwrite=True), make(seed=4)())

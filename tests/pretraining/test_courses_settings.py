@@ -8,10 +8,10 @@ import torch
 
 from sketchnet.data.csr import sparse_rows
 from sketchnet.errors import InputError
-from sketchnet.nn.machine_init import start_machine_
+from sketchnet.nn.rbm_init import init_rbm_
 from sketchnet.pretraining import RBMTrainingConfig
 from sketchnet.pretraining.autoencoder import build_autoencoder
-from sketchnet.pretraining.course import machine_config
+from sketchnet.pretraining.course import rbm_config
 from sketchnet.training import Task, TrainingConfig
 from sketchnet.training.defaults import choose_device, make_configs
 from tests.pretraining.courses import classifier, documents, unsupervised
@@ -20,21 +20,21 @@ from tests.pretraining.courses import classifier, documents, unsupervised
 def test_settings_of_pretraining():
     assert TrainingConfig().pretrain == TrainingConfig(pretrain=False).pretrain == 0
     assert TrainingConfig(pretrain=7, pretrain_rate=1).to_dict()["pretrain_rate"] == 1.0
-    assert machine_config(TrainingConfig(pretrain=7, seed=2)) == RBMTrainingConfig(epochs=7, seed=2)
-    assert machine_config(TrainingConfig(pretrain=7, pretrain_rate=0.3)).rate == 0.3
+    assert rbm_config(TrainingConfig(pretrain=7, seed=2)) == RBMTrainingConfig(epochs=7, seed=2)
+    assert rbm_config(TrainingConfig(pretrain=7, pretrain_rate=0.3)).rate == 0.3
     for name, value in (("pretrain", -1), ("pretrain", True), ("pretrain", 0.5), ("pretrain_rate", -1.0)):
         with pytest.raises(InputError, match=f"{name}={value} is not possible"):
             TrainingConfig(**{name: value})
 
 
-def test_machines_of_networks_start_as_asked():
+def test_rbms_of_networks_start_as_asked():
     with pytest.raises(InputError, match="pretrain_init='he' is not possible; allowed are gaussian, achlioptas, li"):
         TrainingConfig(pretrain_init="he")
     still = {"pretrain_init": "count_sketch", "pretrain_rate": 0.0, "rate": 0.0}
     model = unsupervised(**still)()
     for number, layer in enumerate(model.network.encoder):
         weight = layer.weight.detach()
-        assert torch.equal(weight, start_machine_(torch.empty_like(weight), "count_sketch", 3 + number))
+        assert torch.equal(weight, init_rbm_(torch.empty_like(weight), "count_sketch", 3 + number))
     hidden = classifier(**still)().network.layers[1]
     assert hidden.weight.count_nonzero() == 16
     assert hidden.weight.detach().abs().unique().tolist() == [0.0, pytest.approx(0.3)]
@@ -43,7 +43,7 @@ def test_machines_of_networks_start_as_asked():
 @pytest.mark.parametrize(
     ("rows", "given", "epochs"), [(1000, True, 100), (10_000, True, 40), (10**9, True, 2), (1000, 3, 3), (1000, 0, 0)]
 )
-def test_epochs_of_machines_for_those_who_set_none(rows, given, epochs):
+def test_epochs_of_rbms_for_those_who_set_none(rows, given, epochs):
     task = Task("binary", (0, 1))
     network, training = make_configs(task, rows, 1000, 10 * rows, {"pretrain": given}, 0)
     assert training.pretrain == epochs

@@ -1,4 +1,4 @@
-"""The laws of a machine against sums over all its states, integrals, and large samples."""
+"""The laws of an RBM against sums over all its states, integrals, and large samples."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from sketchnet.data.csr import sparse_rows
 from sketchnet.errors import InputError
 from sketchnet.pretraining import RBM, RBMConfig
 from sketchnet.pretraining.units import UNITS
-from tests.pretraining.enumeration import bits, energy, joint, machine, sequences, states
+from tests.pretraining.enumeration import bits, energy, joint, sequences, states, tiny_rbm
 from tests.statistics import assert_counts, assert_mean, sample_size
 
 LENGTH = 3
@@ -22,7 +22,7 @@ def generator(seed=0):
 
 
 def tiny(visible, hidden="binary"):
-    return machine(visible, hidden, n_visible=3 if visible == "poisson" else 4)
+    return tiny_rbm(visible, hidden, n_visible=3 if visible == "poisson" else 4)
 
 
 # -- conditional laws and the free energy
@@ -39,7 +39,7 @@ def test_conditional_means_are_those_of_the_joint_law(visible):
 
 def test_gaussian_conditional_means_are_those_of_the_energy():
     """Of one unit, by integrals; of the other side, given any visible state, by the sum."""
-    rbm = machine("gaussian", "gaussian", n_visible=1, n_hidden=1)
+    rbm = tiny_rbm("gaussian", "gaussian", n_visible=1, n_hidden=1)
     for value in (-1.5, 0.3):
         at = torch.tensor([[value]], dtype=torch.float64)
         for mean, density in (
@@ -66,7 +66,7 @@ def test_free_energy_sums_up_hidden_states(visible):
 
 
 def test_free_energy_of_gaussian_hidden_units_is_an_integral():
-    rbm = machine("binary", "gaussian", n_visible=4, n_hidden=1)
+    rbm = tiny_rbm("binary", "gaussian", n_visible=4, n_hidden=1)
     for v in bits(4)[::3]:
         whole = integrate.quad(
             lambda h, v=v: np.exp(-energy(rbm, v[None], torch.tensor([[h]]).double()).item()), -20, 20
@@ -133,7 +133,7 @@ def test_expected_rectified_units_are_finite_everywhere():
 
 
 def test_gaussian_samples_have_unit_variance():
-    rbm, n = machine("gaussian", "gaussian"), 50_000
+    rbm, n = tiny_rbm("gaussian", "gaussian"), 50_000
     v = torch.ones(n, 4, dtype=torch.float64)
     drawn, means = rbm.sample_hidden(v, generator()), rbm.hidden_mean(v[:1])[0]
     for j in range(3):
@@ -181,7 +181,7 @@ def test_one_step_of_contrastive_divergence_is_that_of_the_kernel():
 
 
 def test_a_long_chain_gives_the_gradient_of_the_likelihood():
-    rbm = machine(scale=0.5)
+    rbm = tiny_rbm(scale=0.5)
     law = joint(rbm).sum(1)
     second = np.sort(np.abs(np.linalg.eigvals(kernel(rbm).numpy())))[-2]
     assert second**60 < 1e-9  # what 60 steps leave of the start

@@ -1,4 +1,4 @@
-"""Training: it raises the exact likelihood, its machine is sampled from by its law, and it goes on where it was."""
+"""Training: it raises the exact likelihood, its RBM is sampled from by its law, and it goes on where it was."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def _independent(data):
 
 
 def test_gaussian_training_raises_the_likelihood():
-    """Two clusters of unit variance, three deviations apart: the machine is a mixture of normals, and can be exact."""
+    """Two clusters of unit variance, three deviations apart: the RBM is a mixture of normals, and can be exact."""
     generator = torch.Generator().manual_seed(0)
     side = torch.randint(0, 2, (1000, 1), generator=generator).float() * 2 - 1
     data = side * torch.tensor([[1.5, -1.5]]) + torch.randn(1000, 2, generator=generator)
@@ -65,7 +65,7 @@ def test_poisson_training_raises_the_likelihood():
 
 
 @pytest.mark.parametrize(("visible", "hidden"), [("gaussian", "relu"), ("relu", "relu"), ("binary", "gaussian")])
-def test_other_machines_learn_to_reconstruct(visible, hidden):
+def test_other_rbms_learn_to_reconstruct(visible, hidden):
     generator = torch.Generator().manual_seed(1)
     data = torch.randn(500, 3, generator=generator) @ torch.randn(3, 12, generator=generator)
     data = {"gaussian": data, "relu": data.relu(), "binary": (data > 0).float()}[visible]
@@ -73,7 +73,7 @@ def test_other_machines_learn_to_reconstruct(visible, hidden):
     assert history[-1]["reconstruction"] < 0.5 * history[0]["reconstruction"]
 
 
-def test_gibbs_samples_of_a_trained_machine_follow_its_law():
+def test_gibbs_samples_of_a_trained_rbm_follow_its_law():
     rbm = train(PATTERNS[:, :4].repeat(50, 1), n_hidden=3, epochs=40)
     twin = RBM(rbm.config).double()
     twin.load_state_dict({name: tensor.double() for name, tensor in rbm.state_dict().items()})
@@ -189,7 +189,7 @@ def test_default_rates_are_smaller_for_units_without_bounds():
 
 
 def reach(data, visible, hidden, state=None):
-    """(machine, what was saved)."""
+    """(RBM, what was saved)."""
     rbm, saved = RBM(RBMConfig(data.shape[1], 6, visible, hidden)), []
     config = RBMTrainingConfig(epochs=4, batch_size=30, momentum_epochs=2, schedule="linear")
     train_rbm(rbm, make_rows(data, 30), config, save=lambda *state: saved.append(state), state=state)

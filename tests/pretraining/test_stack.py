@@ -1,4 +1,4 @@
-"""Stacks: layers get the weights of machines that were trained one on the other, wherever a run was cut off."""
+"""Stacks: layers get the weights of RBMs that were trained one on the other, wherever a run was cut off."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from torch import nn
 
 from sketchnet.data.csr import sparse_rows
 from sketchnet.errors import InputError, Interrupted
-from sketchnet.nn.machine_init import MACHINE_SCHEMES, start_machine_
+from sketchnet.nn.rbm_init import RBM_SCHEMES, init_rbm_
 from sketchnet.pretraining import RBM, LayerSpec, RBMConfig, RBMTrainingConfig, make_rows, pretrain_stack, train_rbm
 
 WIDTHS = (40, 12, 8, 3)
@@ -36,7 +36,7 @@ def same(a, b):
     return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
 
-def test_each_machine_learns_what_the_one_below_passes_on():
+def test_each_rbm_learns_what_the_one_below_passes_on():
     stack, records, ticks = layers(), [], []
     found = pretrain(stack, report=records.append, tick=lambda *tick: ticks.append(tick[:2]))
     rows = torch.from_numpy(data())
@@ -103,13 +103,13 @@ def test_stopped_in_a_step_it_goes_on_to_the_same_bits(stop_after):
     assert same(weights(cut), weights(stack))
 
 
-@pytest.mark.parametrize("scheme", MACHINE_SCHEMES)
-def test_machines_can_start_as_random_projections(scheme):
+@pytest.mark.parametrize("scheme", RBM_SCHEMES)
+def test_rbms_can_start_as_random_projections(scheme):
     stack, still = layers(init=scheme), RBMTrainingConfig(epochs=1, batch_size=25, rate=0.0, seed=5)
     pretrain_stack(stack, "binary", make_rows(data(), 25), still)
     for number, spec in enumerate(stack):
         weight = spec.linear.weight.detach()
-        assert torch.equal(weight, start_machine_(torch.empty_like(weight), scheme, 5 + number))
+        assert torch.equal(weight, init_rbm_(torch.empty_like(weight), scheme, 5 + number))
         assert not spec.linear.bias.any()
 
 

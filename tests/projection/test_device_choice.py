@@ -14,7 +14,7 @@ from sketchnet.errors import InputError
 from sketchnet.evaluation.retrieval import retrieval
 from sketchnet.kernels import backend
 from sketchnet.projection import CountSketch
-from sketchnet.projection.device_choice import card_for
+from sketchnet.projection.device_choice import gpu_for
 from sketchnet.projection.on_disk import project_to_file
 from sketchnet.training.defaults import choose_device
 
@@ -65,14 +65,14 @@ def test_auto_falls_back(no_gpu, tmp_path):
 
 def test_auto_takes_the_card_where_it_pays(gpu):
     much = CsrBatch(np.arange(2**19), np.zeros(2**19 - 1, np.int64), np.ones(2**19 - 1, np.float32), 1000)
-    assert card_for("auto", much, 1000, np.float32) == "cuda"
-    assert card_for("auto", much, 1000, np.float32, per_entry=1) is None  # Count Sketch is quick anywhere
-    assert card_for("auto", much, 100, np.float32) is None  # little to do
-    assert card_for("auto", much, 1000, np.float64) is None
-    assert card_for("auto", much, 1000, np.float32, sparse_output=True) is None
-    assert card_for("auto", np.zeros((2**19, 1)), 1000, np.float32) is None  # dense
-    assert card_for("cpu", much, 1000, np.float32) is card_for(None, much, 1000, np.float32) is None
-    assert card_for("cuda:1", batch(rows()), 10, np.float32) == "cuda:1"
+    assert gpu_for("auto", much, 1000, np.float32) == "cuda"
+    assert gpu_for("auto", much, 1000, np.float32, per_entry=1) is None  # Count Sketch is quick anywhere
+    assert gpu_for("auto", much, 100, np.float32) is None  # little to do
+    assert gpu_for("auto", much, 1000, np.float64) is None
+    assert gpu_for("auto", much, 1000, np.float32, sparse_output=True) is None
+    assert gpu_for("auto", np.zeros((2**19, 1)), 1000, np.float32) is None  # dense
+    assert gpu_for("cpu", much, 1000, np.float32) is gpu_for(None, much, 1000, np.float32) is None
+    assert gpu_for("cuda:1", batch(rows()), 10, np.float32) == "cuda:1"
 
 
 def test_what_no_card_can_do(gpu):
@@ -86,8 +86,8 @@ def test_what_no_card_can_do(gpu):
 
 def test_devices_of_torch_are_known_by_their_names(gpu):
     """One that is no text equals none."""
-    assert card_for(torch.device("cpu"), batch(rows()), 10, np.float32) is None
-    assert card_for(torch.device("cuda", 1), batch(rows()), 10, np.float32) == "cuda:1"
+    assert gpu_for(torch.device("cpu"), batch(rows()), 10, np.float32) is None
+    assert gpu_for(torch.device("cuda", 1), batch(rows()), 10, np.float32) == "cuda:1"
     assert choose_device(torch.device("cpu")) == torch.device("cpu")
     codes = np.eye(4, dtype=np.float32)
     assert retrieval(codes, [0, 1, 0, 1], device=torch.device("cpu")).n_queries == 4

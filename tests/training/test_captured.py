@@ -1,4 +1,4 @@
-"""The logic of captured steps, without a card: its kernels are stood in for by the processor's, graphs by plain calls.
+"""The logic of captured steps, without a GPU: its kernels are stood in for by the processor's, graphs by plain calls.
 
 Products are then in float32, so the steps must be those of `PlainSteps` to rounding. tests/gpu has the real thing.
 """
@@ -17,7 +17,7 @@ from sketchnet.data import CsrBatch, Synthetic
 from sketchnet.errors import Interrupted
 from sketchnet.kernels import backend
 from sketchnet.projection import on_device
-from sketchnet.training import TrainingConfig, captured, card_layers, card_optimisers, card_rows, course
+from sketchnet.training import TrainingConfig, captured, course, gpu_layers, gpu_optimisers, gpu_rows
 from sketchnet.training.defaults import choose_device
 from sketchnet.training.examples import Examples
 from sketchnet.training.loop import train
@@ -58,7 +58,7 @@ def wide_backward(rows, csr, keys, rate, gradient, out):
 
 def adam_rows(rows, csr, gradient, weight, moments, rates, betas, epsilon):
     used = np.unique(taken(rows, csr)[1])
-    used = used[gradient.view(len(gradient), -1).numpy()[used].any(axis=1)]  # as the card does
+    used = used[gradient.view(len(gradient), -1).numpy()[used].any(axis=1)]  # as the GPU does
     tensors = [tensor.view(len(tensor), -1) for tensor in (weight, *moments)]
     table = np.hstack([tensor.numpy() for tensor in tensors])
     by_row = gradient.view(len(gradient), -1).numpy()[used]
@@ -93,7 +93,7 @@ def project_on_device(operator, rows, out=None, device=None):
     return result if out is None else out.copy_(result)
 
 
-def product_on(operator, card):
+def product_on(operator, gpu):
     def product(indptr, indices, values, out):
         arrays = (tensor.numpy() for tensor in (indptr, indices, values))
         out.copy_(torch.from_numpy(operator.apply(CsrBatch(*arrays, operator.d))))
@@ -104,7 +104,7 @@ def product_on(operator, card):
 class Slot:
     """Copies at once; what was brought before is overwritten."""
 
-    def __init__(self, n_rows, n_entries, ids, card):
+    def __init__(self, n_rows, n_entries, ids, gpu):
         ids = torch.int32 if ids == np.int32 else torch.int64
         self.brought = [torch.empty(n_rows + 1, dtype=torch.int64), torch.empty(n_entries, dtype=ids)]
         self.brought.append(torch.empty(n_entries))
@@ -130,17 +130,17 @@ def batch_norm_backward(gradient, x, weight, saved):
 
 
 @pytest.fixture
-def card(monkeypatch):
+def gpu(monkeypatch):
     """Make captured steps possible here, and take them."""
     kernels = (sketch_forward, sketch_backward, wide_forward, wide_backward, adam_rows, adam_all, moments, normalise)
     kernels += (batch_norm, batch_norm_backward)
     stand_in = SimpleNamespace(**{kernel.__name__: kernel for kernel in kernels})
-    for module in (card_rows, card_layers, card_optimisers):
+    for module in (gpu_rows, gpu_layers, gpu_optimisers):
         monkeypatch.setattr(module, "backend", lambda name="cpu": stand_in if name == "gpu" else CPU)
     for what in (project_on_device, product_on, Slot):
         monkeypatch.setattr(on_device, what.__name__, what)
     monkeypatch.setattr(torch.Tensor, "bfloat16", lambda tensor: tensor.float().clone())
-    monkeypatch.setattr(card_rows, "NARROW", torch.float32)
+    monkeypatch.setattr(gpu_rows, "NARROW", torch.float32)
     stream = SimpleNamespace(wait_stream=lambda other: None, wait_event=lambda event: None)
     for name in ("device", "stream", "graph"):
         monkeypatch.setattr(torch.cuda, name, lambda what: contextlib.nullcontext())
@@ -150,7 +150,7 @@ def card(monkeypatch):
     capture = captured.CapturedSteps._capture
 
     def captured_steps(network, task, examples, config, budget, note, team):
-        return captured.CapturedSteps(network, task, examples, config, card.room, note, team)
+        return captured.CapturedSteps(network, task, examples, config, gpu.room, note, team)
 
     def with_replay(steps):
         graph = capture(steps)
@@ -159,8 +159,8 @@ def card(monkeypatch):
 
     monkeypatch.setattr(captured.CapturedSteps, "_capture", with_replay)
     monkeypatch.setattr(course, "make_steps", captured_steps)
-    card = SimpleNamespace(off=lambda: monkeypatch.setattr(course, "make_steps", PlainSteps), room=float("inf"))
-    return card
+    gpu = SimpleNamespace(off=lambda: monkeypatch.setattr(course, "make_steps", PlainSteps), room=float("inf"))
+    return gpu
 
 
 def rows(n=500):
@@ -184,15 +184,15 @@ def rows(n=500):
     ],
 )
 @pytest.mark.parametrize(("n_classes", "room"), [(2, float("inf")), (4, float("inf")), (2, 0)])
-def test_the_same_steps(card, settings, n_classes, room, monkeypatch):
-    """Also where rows do not fit the card, and windows hold a few batches, or, of long rows, just one."""
-    monkeypatch.setattr(card_rows, "_WINDOW", 30_000 if settings == FIXED else 8_000)
-    card.room = room
+def test_the_same_steps(gpu, settings, n_classes, room, monkeypatch):
+    """Also where rows do not fit the GPU, and windows hold a few batches, or, of long rows, just one."""
+    monkeypatch.setattr(gpu_rows, "_WINDOW", 30_000 if settings == FIXED else 8_000)
+    gpu.room = room
     X, y = rows()
     y = (y + 2 * (np.arange(len(y)) % 2)) % n_classes
     weights = np.where(y == 1, 2.0, 1.0) if settings == FIXED else None
     ours = SketchClassifier(device="cpu", **{**SMALL, **settings}).fit(X, y, weights)
-    card.off()
+    gpu.off()
     theirs = SketchClassifier(device="cpu", **{**SMALL, **settings}).fit(X, y, weights)
     close = 5e-3 if "eta" in settings else 2e-3  # corrections of a gated bias count other steps
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=close)
@@ -203,10 +203,10 @@ def test_the_same_steps(card, settings, n_classes, room, monkeypatch):
 
 @pytest.mark.parametrize("settings", [{}, FIXED, {**FIXED, "optimiser": "sgd", "learning_rate": 0.01}])
 @pytest.mark.parametrize(("moved", "room"), [(False, float("inf")), (True, float("inf")), (False, 0)])
-def test_a_stopped_run_goes_on(card, settings, moved, room, tmp_path, monkeypatch):
+def test_a_stopped_run_goes_on(gpu, settings, moved, room, tmp_path, monkeypatch):
     """In the middle of an epoch, here or as plain steps elsewhere, to the same weights."""
-    monkeypatch.setattr(card_rows, "_WINDOW", 100_000)
-    card.room = room
+    monkeypatch.setattr(gpu_rows, "_WINDOW", 100_000)
+    gpu.room = room
     X, y = rows()
     task = Task.of_labels(y)
     rates = {"sparse_learning_rate": 0.01, "wide_learning_rate": 0.01}
@@ -225,14 +225,14 @@ def test_a_stopped_run_goes_on(card, settings, moved, room, tmp_path, monkeypatc
     with pytest.raises(Interrupted):
         train(cut, examples, None, folder=tmp_path, tick=stop)
     if moved:
-        card.off()
+        gpu.off()
     train(again, examples, None, folder=tmp_path)
     for name, tensor in whole.network.state_dict().items():
         if not name.endswith("num_batches_tracked"):  # which captured steps leave alone
             torch.testing.assert_close(again.network.state_dict()[name], tensor, rtol=1e-3, atol=1e-4)
 
 
-def test_what_goes_wrong_at_the_start_leaves_the_network_as_it_was(card, monkeypatch):
+def test_what_goes_wrong_at_the_start_leaves_the_network_as_it_was(gpu, monkeypatch):
     X, y = rows()
     estimator = SketchClassifier(**SMALL)
     task = Task.of_labels(y)

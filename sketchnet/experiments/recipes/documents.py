@@ -38,7 +38,7 @@ def document_codes(
     """Codes of the test documents, learnt from the training documents (or `rows` of either, evenly taken).
 
     Without a scheme from counts of words, else from TF-IDF behind that projection to `components` columns. `init`: the
-    random projection that the machines start as.
+    random projection that the RBMs start as.
     """
     found, begun = bag(data, words, tfidf=scheme is not None), time.perf_counter()
     learnt, (test, labels) = _some(found.train, rows), (_some(part, rows) for part in (found.test, found.labels))

@@ -39,7 +39,7 @@ class IdentityOperator(Operator):
 
 
 @product_on.register
-def _(operator: IdentityOperator, card):
+def _(operator: IdentityOperator, gpu):
     def product(indptr, indices, values, out):
         rows = torch.repeat_interleave(torch.arange(len(out), device=out.device), indptr.diff())
         places, kept = (rows, indices[: len(rows)].long()), values[: len(rows)].to(out)

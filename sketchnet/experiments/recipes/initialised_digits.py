@@ -1,4 +1,4 @@
-"""Networks on handwritten digits that are pretrained as a stack of machines, which begin by a scheme."""
+"""Networks on handwritten digits that are pretrained as a stack of RBMs, which begin by a scheme."""
 
 from __future__ import annotations
 

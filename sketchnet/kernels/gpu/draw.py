@@ -68,7 +68,7 @@ def flipped(value, odd):
 def normal_pair(word_0, word_1):
     """Box and Muller's transform: the radius from the first word, the angle from the second.
 
-    The card's own logarithm errs by 2e-7 whatever its size, so near one a series takes its place. Sine and cosine are
+    The GPU's own logarithm errs by 2e-7 whatever its size, so near one a series takes its place. Sine and cosine are
     polynomials over half a turn; on the other half they are the negative. All in all, 1e-6 of the radius at most.
     """
     u = word_0.to(tl.float32) * 2.0**-32 + 2.0**-33

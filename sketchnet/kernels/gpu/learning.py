@@ -1,8 +1,8 @@
-"""The sparse layers in training, for rows that lie on the card: forward, backward, and Adam for the columns used.
+"""The sparse layers in training, for rows that lie on the GPU: forward, backward, and Adam for the columns used.
 
 A batch is given by the numbers of its rows in CSR arrays, so that nothing has to be gathered and all shapes are known
 before: steps can be captured. Dropout of features is a hash of the entry's place in the batch and the step's key, drawn
-alike in both directions. Sums over rows that share a column are made by atomic additions, whose order is the card's.
+alike in both directions. Sums over rows that share a column are made by atomic additions, whose order is the GPU's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _key(keys):
 @triton.jit
 def _entries(indices, values, keys, keep_below, grow, b, begin, t, stop, DROP: tl.constexpr):
     """(ids, values, which there are) of the entries at t, those dropped with a value of zero. What is dropped follows
-    from the place of the row in the batch and of the entry in the row, not from where they lie on the card.
+    from the place of the row in the batch and of the entry in the row, not from where they lie on the GPU.
     """
     there = t < stop
     ids = tl.load(indices + t, mask=there, other=0).to(tl.int64)

@@ -45,7 +45,7 @@ def test_what_is_printed_and_told(here):
     assert 1 <= told["best_epoch"] <= 4
 
 
-def test_a_machine_that_begins_again_is_told_to_people():
+def test_a_rbm_that_begins_again_is_told_to_people():
     rbm = RBM(RBMConfig(8, 4, "gaussian", "gaussian"))
     rows = make_rows(25 * torch.randn(400, 8, generator=torch.Generator().manual_seed(0)), 20, 0)
     first, *_, last = train_rbm(rbm, rows, RBMTrainingConfig(batch_size=20, epochs=2), layer=1).history

@@ -1,4 +1,4 @@
-"""Batch normalisation, rectifier and the sum of a residual block at once on a card, for autograd."""
+"""Batch normalisation, rectifier and the sum of a residual block at once on a GPU, for autograd."""
 
 from __future__ import annotations
 

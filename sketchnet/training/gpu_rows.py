@@ -22,7 +22,7 @@ from sketchnet.normalisation import Moments
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.rows import timed
 
-_ROWS = 1 << 16  # brought to the card at a time
+_ROWS = 1 << 16  # brought to the GPU at a time
 _WINDOW = 1 << 28  # bytes of sparse rows, or of projected ones, in a window
 NARROW = torch.bfloat16  # the type of rows that are normalised once: products take no other
 
@@ -34,7 +34,7 @@ def make_rows(network: SketchNetwork, data, config: TrainingConfig, room: float,
 
 
 def size_of(network: SketchNetwork, data) -> float:
-    """The most that all rows take on the card: sparse ones twice, while they are joined."""
+    """The most that all rows take on the GPU: sparse ones twice, while they are joined."""
     if network.config.learn:
         spread = max(1.0, network.projection.operator.per_entry)
         return 2 * (spread * data.n_entries * _entry(network) + 8 * data.n_rows)
@@ -56,7 +56,7 @@ def _projected(settings: NetworkConfig) -> int:
 
 
 def upload(network: SketchNetwork, batch: CsrBatch) -> tuple[torch.Tensor, ...]:
-    """Checked CSR arrays on the card; offsets count from zero."""
+    """Checked CSR arrays on the GPU; offsets count from zero."""
     batch, device = _as_kernels_want(network, batch), network.device
     return tuple(torch.from_numpy(np.ascontiguousarray(array)).to(device) for array in batch.arrays)
 
@@ -133,7 +133,7 @@ class ResidentRows(_Rows):
         )
 
     def windows(self, epoch: int, skip: int) -> Iterator[tuple[int, int]]:
-        """(first batch, the one behind the last) of what lies on the card, from batch `skip` on."""
+        """(first batch, the one behind the last) of what lies on the GPU, from batch `skip` on."""
         self._order_ahead(epoch)
         order = torch.from_numpy(self._orders.pop(epoch).result())
         self.order.view(-1)[: len(order)].copy_(order)
@@ -233,7 +233,7 @@ class StreamedRows(_Rows):
             yield numbers, held
 
     def _stage(self, pieces, number: int, stream):
-        """(numbers of rows, how many, slot, its tensors) of the next window, on its way to the card."""
+        """(numbers of rows, how many, slot, its tensors) of the next window, on its way to the GPU."""
         slot, (numbers, held) = self._slots[number], next(pieces, ([], []))
         if not held:
             return None, 0, slot, None

@@ -1,4 +1,4 @@
-"""What the table and the two figures of machines that start as random projections have in common."""
+"""What the table and the two figures of RBMs that start as random projections have in common."""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ import torch
 from sketchnet.nn import init
 from sketchnet.nn.reference_init import torch_generator
 
-MACHINE_SCHEMES = ("gaussian", "achlioptas", "li", "srht", "count_sketch")
+RBM_SCHEMES = ("gaussian", "achlioptas", "li", "srht", "count_sketch")
 _STD = 0.01
 _GAMMA = 0.3  # its few weights would be huge at that deviation
 
 
-def start_machine_(weight: torch.Tensor, scheme: str | None, seed: int) -> torch.Tensor:
+def init_rbm_(weight: torch.Tensor, scheme: str | None, seed: int) -> torch.Tensor:
     """Fill the weight (hidden, visible) in place, and return it.
 
     None: independent N(0, 0.01**2), as in Hinton's practical guide (2012). A scheme: the transpose of the projection's

@@ -11,7 +11,7 @@ from sketchnet.training.optimisers import LazyAdam
 
 
 class Table:
-    """The weights of a layer's columns on the card, with gradient and moments."""
+    """The weights of a layer's columns on the GPU, with gradient and moments."""
 
     def __init__(self, layer: TableLayer, device: torch.device):
         # Where the scheme's hash does not say it: the output that each weight leads to.

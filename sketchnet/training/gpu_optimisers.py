@@ -1,4 +1,4 @@
-"""Optimisers whose steps can be captured: rates are read from the card, copies of the weights are written in bfloat16.
+"""Optimisers whose steps can be captured: rates are read from the GPU, copies of the weights are written in bfloat16.
 
 Rates of a step are three numbers for the dense layers, then three for each table of weights of columns.
 """
@@ -14,8 +14,8 @@ from torch import nn
 from sketchnet.kernels import backend
 from sketchnet.nn import SketchNetwork
 from sketchnet.nn.table import TableLayer
-from sketchnet.training.card_layers import Table
 from sketchnet.training.config import TrainingConfig
+from sketchnet.training.gpu_layers import Table
 from sketchnet.training.optimisers import LazyAdam, MomentumSGD
 
 RATES = 9
@@ -58,7 +58,7 @@ class _Dense:
                 copy.copy_(p)
 
 
-class CardAdam(_Dense):
+class GpuAdam(_Dense):
     def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, Table]):
         super().__init__(network, config, tables)
         self._moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in self._parameters]
@@ -119,7 +119,7 @@ class CardAdam(_Dense):
             second.copy_(tensors[f"dense.{n}.exp_avg_sq"])
 
 
-class CardMomentum(_Dense):
+class GpuMomentum(_Dense):
     """v = momentum * v + gradient + l2 * w; w -= rate * v."""
 
     def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, Table]):
