@@ -219,7 +219,7 @@ def test_bad_input():
         on_device().DeviceRows(there.indptr.flip(0), there.indices, there.values, 100)
 
 
-def test_auto_takes_the_card_for_much_work(monkeypatch):
+def test_auto_takes_the_gpu_for_much_work(monkeypatch):
     X = rows(n=1000, d=10**6)
     projection = RandomProjection("gaussian", 100).fit(X.scipy())
     here = projection.transform(X.scipy())  # little: on the processor

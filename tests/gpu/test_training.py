@@ -38,7 +38,7 @@ def test_trains_as_on_the_processor(settings):
     assert np.abs(there.predict_proba(X) - here.predict_proba(X)).mean() < 0.02
 
 
-def test_a_model_of_the_card_is_saved_for_everybody(tmp_path):
+def test_a_model_of_the_gpu_is_saved_for_everybody(tmp_path):
     X, y = rows(1000)
     model = SketchClassifier(device="cuda", n_components=64, hidden=(32,), epochs=2).fit(X, y)
     model.save(tmp_path / "model")

@@ -82,7 +82,7 @@ def test_settings_of_autoencoders_for_those_who_set_none():
             build_autoencoder(counts, settings, 0)
 
 
-def test_autoencoders_take_a_card_for_fewer_rows(monkeypatch):
+def test_autoencoders_take_a_gpu_for_fewer_rows(monkeypatch):
     model = build_autoencoder(sparse_rows(documents(10)), {"hidden": (5,)}, 0)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert choose_device("auto", model, 1999).type == "cpu"

@@ -63,7 +63,7 @@ def test_auto_falls_back(no_gpu, tmp_path):
     assert np.array_equal(project_to_file(operator, batch(rows()), tmp_path / "y.npy", device="auto"), here)
 
 
-def test_auto_takes_the_card_where_it_pays(gpu):
+def test_auto_takes_the_gpu_where_it_pays(gpu):
     much = CsrBatch(np.arange(2**19), np.zeros(2**19 - 1, np.int64), np.ones(2**19 - 1, np.float32), 1000)
     assert gpu_for("auto", much, 1000, np.float32) == "cuda"
     assert gpu_for("auto", much, 1000, np.float32, per_entry=1) is None  # Count Sketch is quick anywhere
@@ -75,7 +75,7 @@ def test_auto_takes_the_card_where_it_pays(gpu):
     assert gpu_for("cuda:1", batch(rows()), 10, np.float32) == "cuda:1"
 
 
-def test_what_no_card_can_do(gpu):
+def test_what_no_gpu_can_do(gpu):
     for how in ({"dtype": np.float64}, {"sparse_output": True}):
         with pytest.raises(InputError, match="device 'cuda' gives dense float32 results"):
             CountSketch(10).sample(1000, 0).apply(rows(), device="cuda", **how)

@@ -254,7 +254,7 @@ def test_what_goes_wrong_at_the_start_leaves_the_network_as_it_was(gpu, monkeypa
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
 
 
-def test_a_card_is_taken_where_it_helps(monkeypatch):
+def test_a_gpu_is_taken_where_it_helps(monkeypatch):
     monkeypatch.setattr("sketchnet.training.defaults.gpu_missing", lambda: None)
     X, y = rows()
     task = Task.of_labels(y)
