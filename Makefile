@@ -18,6 +18,9 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/data.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/selection.py
+	$(BIN)/python benchmarks/rbm.py
+	$(BIN)/python benchmarks/retrieval.py
+	$(BIN)/python benchmarks/init.py
 	$(BIN)/python benchmarks/accuracy.py
 
 lint: .venv/ready
