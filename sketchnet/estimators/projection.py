@@ -40,7 +40,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     Attributes
     ----------
-    operator_ : the fitted projection: scheme, width and seed. `operator_.block(rows, columns)` shows its entries.
+    operator_ : the fitted projection: scheme, width and seed. `operator_.block(rows, cols)` shows its entries.
     n_components_ : columns of the result.
     n_features_in_ : columns of the data.
 

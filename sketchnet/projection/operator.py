@@ -73,14 +73,14 @@ class Operator(ABC):
 
     # -- the matrix itself
 
-    def block(self, rows, columns=slice(None), *, dtype=np.float32, backend: str = "cpu") -> np.ndarray:
-        """The entries P[rows, columns]; `rows` and `columns` are slices, ranges or arrays of ids."""
-        rows, columns = as_ids(rows, self.d, "row"), as_ids(columns, self.k, "column")
-        if len(rows) == 0 or len(columns) == 0:
-            return np.zeros((len(rows), len(columns)), dtype)
-        first, last = int(columns.min()), int(columns.max())
+    def block(self, rows, cols=slice(None), *, dtype=np.float32, backend: str = "cpu") -> np.ndarray:
+        """The entries P[rows, cols]; `rows` and `cols` are slices, ranges or arrays of ids."""
+        rows, cols = as_ids(rows, self.d, "row"), as_ids(cols, self.k, "column")
+        if len(rows) == 0 or len(cols) == 0:
+            return np.zeros((len(rows), len(cols)), dtype)
+        first, last = int(cols.min()), int(cols.max())
         entries = self.entries(rows, slice(first, last + 1), kernel_backend(backend))
-        return (entries[:, columns - first] * self.scale).astype(dtype)
+        return (entries[:, cols - first] * self.scale).astype(dtype)
 
     def solve_gram(self, Y: np.ndarray, memory: str | int | None = None) -> np.ndarray:
         """Y (P^T P)^+ in float64; the k x k matrix is summed over row slices of P."""

@@ -46,7 +46,7 @@ def test_blocks_are_slices_of_the_whole(law, d):
     assert np.array_equal(operator.block(rows[10:20]), whole[10:20])
     assert np.array_equal(operator.block(rows[::-3], [3, 99, 7]), whole[::-3][:, [3, 99, 7]])
     for columns in (slice(0, 1), slice(1, 3), slice(13, 50), slice(98, 100)):
-        assert np.array_equal(operator.block(rows, columns), whole[:, columns])
+        assert np.array_equal(operator.block(rows=rows, cols=columns), whole[:, columns])
     assert operator.block([], slice(0, 5)).shape == (0, 5)
 
 
