@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,36 +86,82 @@ def _part(indptr: np.ndarray, span: slice) -> tuple[np.ndarray, slice]:
     return indptr[span.start : span.stop + 1], slice(int(indptr[span.start]) - base, int(indptr[span.stop]) - base)
 
 
-def as_csr(X, n_columns: int) -> CsrBatch:
-    """A checked CsrBatch of a scipy sparse matrix (CSR without copying, others converted) or of another CsrBatch."""
-    if not isinstance(X, CsrBatch):
-        if X.ndim != 2:
-            raise InputError(f"X has {X.ndim} dimensions; it must have two, rows and columns")
-        X = X if X.format == "csr" else X.tocsr()
-        if len(X.indptr) and X.indptr[0] != 0:
-            raise InputError(f"the row offsets begin at {X.indptr[0]}; in a scipy matrix they begin at 0")
-        stored = int(X.indptr[-1])  # scipy allows spare room behind the last row
-        X = CsrBatch(X.indptr, X.indices[:stored], X.data[:stored], X.shape[1])
+def as_csr(X, n_columns: int, first: int = 0) -> CsrBatch:
+    """A checked CsrBatch of rows of any kind. Messages number rows from `first` on."""
+    X = to_csr(X)
     if X.n_columns != n_columns:
         raise InputError(f"X has {X.n_columns} columns, but the projection was made for {n_columns}")
     X = dataclasses.replace(X, indptr=as_ids(X.indptr), indices=as_ids(X.indices), values=real_values(X.values))
-    _check_offsets(X)
+    _check_offsets(X, first)
     entry = backend().first_bad_id(X.indices, n_columns)
     if entry >= 0:
-        raise InputError(f"row {_row_of(X, entry)} has column id {X.indices[entry]}; allowed are 0 to {n_columns - 1}")
+        row = first + _row_of(X, entry)
+        raise InputError(f"row {row} has column id {X.indices[entry]}; allowed are 0 to {n_columns - 1}")
     entry = backend().first_non_finite(X.values) if X.values.dtype.kind == "f" else -1
     if entry >= 0:
-        where = f"row {_row_of(X, entry)}, column {X.indices[entry]}"
+        where = f"row {first + _row_of(X, entry)}, column {X.indices[entry]}"
         raise InputError(f"Input X contains NaN or infinity: {X.values[entry]} in {where}")
     return X
 
 
-def as_dense(X, n_columns: int) -> np.ndarray:
-    """A two-dimensional array of real numbers; its values are not looked at."""
-    X = real_values(np.asarray(X))
+def to_csr(X) -> CsrBatch:
+    """Rows of a scipy sparse matrix (CSR without copying), a dense array or list, or a torch tensor; a CsrBatch is
+    passed on. Nothing is checked but the shape.
+    """
+    X = without_torch(X)
+    if isinstance(X, CsrBatch):
+        return X
+    if not sparse.issparse(X):
+        return sparse_rows(as_dense(X))
     if X.ndim != 2:
         raise InputError(f"X has {X.ndim} dimensions; it must have two, rows and columns")
-    if X.shape[1] != n_columns:
+    X = X if X.format == "csr" else X.tocsr()
+    if len(X.indptr) and X.indptr[0] != 0:
+        raise InputError(f"the row offsets begin at {X.indptr[0]}; in a scipy matrix they begin at 0")
+    stored = int(X.indptr[-1])  # scipy allows spare room behind the last row
+    return CsrBatch(X.indptr, X.indices[:stored], X.data[:stored], X.shape[1])
+
+
+def without_torch(X):
+    """A torch tensor as an array or a CsrBatch, without copying where it can be; anything else as it is."""
+    torch = sys.modules.get("torch")  # who has not loaded it has no tensors
+    if torch is None or not isinstance(X, torch.Tensor):
+        return X
+    if X.requires_grad and torch.is_grad_enabled():
+        raise InputError("X is a tensor that wants a gradient, and projections have none for it; give X.detach()")
+    X = X.detach().cpu()
+    X = X.float() if X.dtype == torch.bfloat16 else X  # which NumPy does not know
+    if X.layout == torch.strided:
+        return X.numpy()
+    if X.layout not in (torch.sparse_csr, torch.sparse_coo):
+        raise InputError(f"X is a tensor of layout {X.layout}; allowed are strided (dense), sparse_csr and sparse_coo")
+    if X.ndim != 2 or X.dense_dim():
+        raise InputError(f"X is a sparse tensor of shape {tuple(X.shape)}; it must have two dimensions, both sparse")
+    if X.layout == torch.sparse_csr:
+        arrays = X.crow_indices(), X.col_indices(), X.values()
+        return CsrBatch(*(array.numpy() for array in arrays), X.shape[1])
+    X = X.coalesce()  # rows in order
+    rows, columns = X.indices().numpy()
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(X)))])
+    return CsrBatch(indptr, columns, X.values().numpy(), X.shape[1])
+
+
+def as_dense(X, n_columns: int | None = None) -> np.ndarray:
+    """A two-dimensional array of real numbers, of any width unless one is given; its values are not looked at."""
+    given = X
+    try:
+        X = np.asarray(X)
+    except ValueError:  # NumPy makes no array of rows of different lengths
+        X = None
+    if X is None or X.ndim == 0:
+        raise InputError(
+            f"X is of type {type(given).__name__} and no matrix; allowed are NumPy arrays, lists of rows of one "
+            "length, scipy sparse matrices, torch tensors and CsrBatches"
+        )
+    X = real_values(X)
+    if X.ndim != 2:
+        raise InputError(f"X has {X.ndim} dimensions; it must have two, rows and columns")
+    if n_columns is not None and X.shape[1] != n_columns:
         raise InputError(f"X has {X.shape[1]} columns, but the projection was made for {n_columns}")
     return X
 
@@ -182,7 +229,7 @@ def _row_of(X: CsrBatch, entry: int) -> int:
     return int(np.searchsorted(X.indptr, entry + int(X.indptr[0]), side="right")) - 1
 
 
-def _check_offsets(X: CsrBatch) -> None:
+def _check_offsets(X: CsrBatch, first: int) -> None:
     n_entries = len(X.indices)
     if len(X.values) != n_entries:
         raise InputError(f"there are {n_entries} column ids but {len(X.values)} values")
@@ -191,6 +238,8 @@ def _check_offsets(X: CsrBatch) -> None:
         piece = X.indptr[start : start + step + 1]
         falls = np.flatnonzero(piece[1:] < piece[:-1])
         if len(falls):
-            raise InputError(f"row {start + int(falls[0])} ends before it begins: the row offsets must not fall")
+            raise InputError(
+                f"row {first + start + int(falls[0])} ends before it begins: the row offsets must not fall"
+            )
     if len(X.indptr) == 0 or int(X.indptr[-1]) - int(X.indptr[0]) > n_entries:
         raise InputError(f"the row offsets do not fit {n_entries} stored entries")

@@ -145,7 +145,7 @@ class Autoencoder(nn.Module):
         return functional.normalize(rows / torch.where(most > 0, most, 1)) * self.config.n_visible**0.5
 
     def _dense(self, batch: CsrBatch) -> torch.Tensor:
-        if batch.n_columns < self.config.n_columns:
+        if isinstance(batch, CsrBatch) and batch.n_columns < self.config.n_columns:
             batch = dataclasses.replace(batch, n_columns=self.config.n_columns)  # its last columns happen to be empty
         kind = self.encoder[0].weight.dtype
         in_double = kind == torch.float64

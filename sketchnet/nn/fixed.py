@@ -15,8 +15,8 @@ from sketchnet.projection import make_scheme
 class FixedProjection(nn.Module):
     """x P for a random P of any scheme, drawn from a seed and never stored: d columns in, k out.
 
-    forward(batch) takes a `CsrBatch` (or a scipy CSR matrix) and gives a tensor on the processor: float64 for values of
-    float64, else float32.
+    forward(batch) takes a `CsrBatch`, or a sparse or dense matrix of scipy, NumPy or torch, and gives a tensor on the
+    processor: float64 for values of float64, else float32.
     """
 
     def __init__(self, d: int, k: int, scheme: str = "count_sketch", *, seed: int = 0, **options):

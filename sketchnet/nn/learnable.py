@@ -25,9 +25,10 @@ class LearnableProjection(TableLayer):
     """x W + bias, where W (d x k) begins as a draw of "count_sketch" or "li" and only its non-zeros exist and learn.
 
     `weight` holds those non-zeros, column by column of the data: one a column for Count Sketch, k/s on average for Li.
-    forward(batch) takes a `CsrBatch`; its cost, and that of the backward pass, follows the batch's non-zeros. The
-    weight's gradient is sparse, as torch.optim.SGD and SparseAdam take it; sketchnet's own optimisers do
-    the same in fewer steps. `eta` is the probability with which the training loop lets a batch update the layer.
+    forward(batch) takes a `CsrBatch`, or a sparse or dense matrix of scipy, NumPy or torch; its cost, and that of the
+    backward pass, follows the batch's non-zeros. The weight's gradient is sparse, as torch.optim.SGD and SparseAdam
+    take it; sketchnet's own optimisers do the same in fewer steps. `eta` is the probability with which the training
+    loop lets a batch update the layer.
     """
 
     def __init__(self, d: int, k: int, scheme: str = "count_sketch", *, seed: int = 0, eta: float = 1.0, **options):

@@ -12,7 +12,7 @@ from torch import nn
 
 from sketchnet import random
 from sketchnet.checks import check_choice, check_flag, check_integer, check_real
-from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted
+from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, to_csr
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn.dropout import Dropout
@@ -181,7 +181,7 @@ class SketchNetwork(nn.Module):
 
     def _checked(self, batch: CsrBatch) -> CsrBatch:
         if self.config.hashed_columns:
-            batch = hash_columns(batch, self.config.hashed_columns, self._table_key)
+            batch = hash_columns(to_csr(batch), self.config.hashed_columns, self._table_key)
         elif isinstance(batch, CsrBatch) and batch.n_columns < self.config.n_columns:
             batch = dataclasses.replace(batch, n_columns=self.config.n_columns)  # its last columns happen to be empty
         return as_csr(batch, self.config.width)

@@ -5,10 +5,20 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from torch.nn import functional
 
 from sketchnet.data import CsrBatch
-from sketchnet.nn import FixedProjection, LearnableProjection, Wide
+from sketchnet.errors import InputError
+from sketchnet.nn import (
+    Autoencoder,
+    AutoencoderConfig,
+    FixedProjection,
+    LearnableProjection,
+    NetworkConfig,
+    SketchNetwork,
+    Wide,
+)
 from tests.data.test_shards import batch
 
 D, K = 60, 12
@@ -227,3 +237,62 @@ def test_values_of_any_kind_and_unusual_ids(dtype):
             gradient, layer.weight.grad = layer.weight.grad.to_dense(), None
             weighted_loss(theirs).backward()
             assert torch.equal(gradient, layer.weight.grad.to_dense())
+
+
+def repeated(coo):
+    return torch.sparse_coo_tensor(coo.indices().repeat(1, 2), coo.values().repeat(2) / 2, coo.shape)
+
+
+KINDS = {
+    "csc": sparse.csc_array,
+    "array": np.asarray,
+    "list": np.ndarray.tolist,
+    "dense": torch.from_numpy,
+    "csr": lambda array: torch.from_numpy(array).to_sparse_csr(),
+    "coo": lambda array: torch.from_numpy(array).to_sparse_coo(),
+    "coo, repeated": lambda array: repeated(torch.from_numpy(array).to_sparse_coo()),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("which", ["fixed", "learnable", "wide", "network", "hashed", "autoencoder"])
+def test_rows_of_any_kind(which, kind):
+    small = {"n_components": 4, "hidden": (4,)}
+    layer = {
+        "fixed": lambda: FixedProjection(D, K),
+        "learnable": lambda: learnable("li"),
+        "wide": lambda: Wide(D, 3),
+        "network": lambda: SketchNetwork(NetworkConfig(D, 3, **small)).eval(),
+        "hashed": lambda: SketchNetwork(NetworkConfig(D, 3, hashed_columns=32, **small)).eval(),
+        "autoencoder": lambda: Autoencoder(AutoencoderConfig(D, "real", **small)),
+    }[which]()
+    close(layer(KINDS[kind](rows().scipy().toarray())).float(), layer(rows()))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "X is of type NoneType and no matrix; allowed are NumPy arrays, lists"),
+        ([[1.0], [1.0, 2.0]], "X is of type list and no matrix"),
+        (torch.zeros(D), "X has 1 dimensions"),
+        (torch.zeros(3, D + 1), "X has 61 columns"),
+        (torch.zeros(3, D, dtype=torch.complex64), "dtype complex64"),
+        (torch.zeros(3, D, requires_grad=True), "wants a gradient, and projections have none for it"),
+        (torch.zeros(2, 3, D).to_sparse(), "sparse tensor of shape .2, 3, 60.; it must have two dimensions"),
+        (torch.ones(3, D).to_sparse(1), "sparse tensor of shape .3, 60.; it must have two dimensions"),
+        (torch.full((1, D), torch.nan), "NaN or infinity: nan in row 0, column 0"),
+    ],
+)
+def test_what_is_no_matrix(given, message):
+    for layer in (FixedProjection(D, K), learnable("li"), Wide(D, 3)):
+        with pytest.raises(InputError, match=message):
+            layer(given)
+
+
+def test_tensors_may_be_half_as_wide_or_not_want_their_gradient_now():
+    x = torch.from_numpy(rows().scipy().toarray())
+    half, layer = x.bfloat16(), FixedProjection(D, K)
+    close(layer(half), layer(half.float()))
+    with torch.no_grad():
+        close(layer(x.clone().requires_grad_()), layer(x))
