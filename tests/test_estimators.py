@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -12,10 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sketchnet import RandomProjection
-from sketchnet.data import make_synthetic
+from sketchnet.data import CsrBatch, make_synthetic, open_shards
 from sketchnet.errors import InputError
 from sketchnet.projection import SCHEMES, SRHT, Li
 from sketchnet.projection.quality import minimal_k
+from tests.data.test_shards import write
 
 
 @parametrize_with_checks([RandomProjection(scheme, n_components=5) for scheme in SCHEMES])
@@ -48,6 +50,33 @@ def test_pickles_small(scheme):
     stored = pickle.dumps(projection)
     assert len(stored) < 1500
     assert np.array_equal(pickle.loads(stored).transform(X), result)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_data_sets_and_tensors(scheme, tmp_path):
+    X, projection = rows(d=1000), RandomProjection(scheme, n_components=64)
+    X = X + sparse.random_array(X.shape, density=0.05, rng=np.random.default_rng(1), dtype=np.float32)
+    batch = CsrBatch(X.indptr, X.indices, X.data, 1000)
+    folder = write(tmp_path / "x", [batch.rows(slice(0, 30)), batch.rows(slice(30, 100))])
+    expected = clone(projection).fit_transform(X)
+    coo = torch.from_numpy(X.toarray()).to_sparse()
+    for given in (folder, str(folder), open_shards(folder), batch, coo):
+        assert np.array_equal(clone(projection).fit_transform(given), expected)
+        assert np.array_equal(clone(projection).fit(given).transform(given), expected)
+        assert np.array_equal(clone(projection).fit(X).transform(given), expected)
+
+
+def test_data_sets_may_lack_the_last_columns_but_have_no_others(tmp_path):
+    X = rows(d=1000)
+    projection = RandomProjection(n_components=5).fit(X)
+    left = sparse.csr_array(X[:, :900])
+    batch = CsrBatch(left.indptr, left.indices, left.data, 900)
+    expected = projection.transform(sparse.hstack([left, sparse.csr_array((100, 100))], format="csr", dtype="f4"))
+    folder = write(tmp_path / "x", [batch])
+    for given in (batch, folder):
+        assert np.array_equal(projection.transform(given), expected)
+        with pytest.raises(InputError, match="X has 900 columns, but RandomProjection is expecting 800 features"):
+            RandomProjection(n_components=5).fit(X[:, :800]).transform(given)
 
 
 def test_auto_takes_the_bound_for_the_rows_seen():

@@ -1,9 +1,11 @@
-"""`sketchnet project`: a sparse matrix file to its random projection, in bounded memory."""
+"""`sketchnet project`: a sparse matrix or a data set on disk to its random projection, in bounded memory."""
 
 from __future__ import annotations
 
 import json
 import time
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +13,13 @@ import typer
 
 from sketchnet.errors import InputError
 
+_ROWS = ("indptr", "indices", "values")  # the arrays of a shard that its projection depends on
+
 
 def project(
-    input: Annotated[Path, typer.Argument(metavar="INPUT", help="scipy .npz file with a CSR matrix.")],
+    input: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="scipy .npz file, or a folder that `sketchnet ingest` wrote.")
+    ],
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", help=".npy file to write.")],
     scheme: Annotated[
         str, typer.Option(help="count_sketch, li, srht, srht_sparse, achlioptas or gaussian.")
@@ -33,11 +39,12 @@ def project(
 ) -> None:
     """Project a sparse matrix to few columns. Run it again after an interruption: it goes on where it stopped.
 
+    INPUT is a CSR matrix that scipy saved, or a data set on disk; `sketchnet ingest` makes one of other files.
+
     Example: sketchnet project clicks.npz clicks-1000.npy --scheme gaussian -k 1000 --memory 2GiB
     """
     # Here and not above, so that `sketchnet --help` is instant.
     from sketchnet.cli.progress import progress_bar
-    from sketchnet.data.npz import open_npz
     from sketchnet.projection import SRHT, make_scheme
     from sketchnet.projection.on_disk import project_to_file
 
@@ -51,7 +58,7 @@ def project(
         raise InputError(f"there is no folder {output.parent} for OUTPUT {output}")
     options = dict(_parse_option(text) for text in option or [])
     start = time.perf_counter()
-    X, checksums = open_npz(input, scratch=output.absolute().parent)
+    X, checksums = _open(input, scratch=output.absolute().parent)
     if scheme == "srht_sparse":
         options.setdefault("density", SRHT.thesis_density(X.n_rows, X.n_columns))
     operator = make_scheme(scheme, components, **options).sample(X.n_columns, seed)
@@ -65,6 +72,23 @@ def project(
     else:
         n, k = result.shape
         print(f"{output}: {n:,} x {X.n_columns:,} -> {n:,} x {k:,} by {scheme}, seed {seed}, in {seconds:.1f} s")
+
+
+def _open(input: Path, scratch: Path):
+    """(rows, what tells them from others): of a folder of shards, or of a .npz file, which may unpack in `scratch`."""
+    from sketchnet.data.npz import open_npz
+    from sketchnet.data.shard_set import open_shards
+    from sketchnet.data.shards import read_manifest, shard_folders
+
+    if input.is_dir():
+        X, shards = open_shards(input), [read_manifest(path)["files"] for path in shard_folders(input)]
+        return X, [zlib.crc32(repr([files[name]["crc32"] for files in shards]).encode()) for name in _ROWS]
+    if input.exists() and input.suffix != ".npz" and not zipfile.is_zipfile(input):
+        raise InputError(
+            f"{input} is neither a scipy .npz file nor a folder of shards; `sketchnet ingest {input} FOLDER` makes "
+            "one, which can be projected"
+        )
+    return open_npz(input, scratch)
 
 
 def _parse_option(text: str) -> tuple[str, str | float]:

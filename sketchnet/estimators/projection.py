@@ -5,17 +5,23 @@ from __future__ import annotations
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchnet.data.csr import CsrBatch
+from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
+from sketchnet.estimators.rows import opened_rows, widened
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.projection import SRHT, Operator, make_scheme
 from sketchnet.projection.inverse import least_squares_inverse
 from sketchnet.projection.quality import minimal_k
+from sketchnet.projection.rows import opened
 
 
 class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Reduce sparse data with millions of columns to a few hundred or thousand, keeping distances, from a seed alone.
 
-    No projection matrix is stored: its entries are a function of the seed, drawn as they are needed.
+    No projection matrix is stored: its entries are a function of the seed, drawn as they are needed. Rows are sparse or
+    dense, of NumPy, scipy or torch, or a data set: a `CsrBatch`, a `ShardSet` or the folder of one, which is projected
+    shard by shard.
 
     Parameters
     ----------
@@ -77,7 +83,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def fit(self, X, y=None):
         """Fix the projection for the width of X. Only the shape of X matters."""
         X = self._validate(X, reset=True)
-        n, d = X.shape
+        n, d = X.n_rows if isinstance(X, CsrBatch) else X.shape[0], self.n_features_in_
         if isinstance(self.n_components, str) and self.n_components == "auto":
             k = minimal_k(max(n, 2), self.eps)
             if k > d:
@@ -90,6 +96,11 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.operator_: Operator = make_scheme(self.scheme, k, **options).sample(d, seed_of(self.random_state))
         self.n_components_ = self.operator_.k
         return self
+
+    def fit_transform(self, X, y=None):
+        """`fit` and `transform`; a folder is opened, and its checksums compared, once for both."""
+        X = opened(X)
+        return self.fit(X).transform(X)
 
     def transform(self, X):
         """Project X: an array (n, n_components_), float32 if X is float32."""
@@ -104,6 +115,9 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return least_squares_inverse(self.operator_, X, self.memory)
 
     def _validate(self, X, *, reset: bool):
+        X = opened_rows(self, X, reset=reset)
+        if isinstance(X, CsrBatch | ShardSet):
+            return widened(X, self.n_features_in_)
         # The operator checks values again when it projects, and says where a bad one lies; dtypes stay, not to copy.
         return validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=reset)
 

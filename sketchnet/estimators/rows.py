@@ -1,30 +1,51 @@
-"""Rows of any kind for estimators whose model is a `sketchnet.training.Model`: arrays, sparse matrices, data sets."""
+"""Rows of any kind for estimators: arrays, sparse matrices, tensors, data sets."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import copy
+import dataclasses
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from sketchnet.data.csr import CsrBatch, as_csr, sparse_rows
-from sketchnet.data.shard_set import ShardSet, open_shards
+from sketchnet.data.csr import CsrBatch, as_csr, sparse_rows, without_torch
+from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
+from sketchnet.projection.rows import opened
+
+
+def opened_rows(estimator, X, *, reset: bool):
+    """A data set (a `CsrBatch`, a `ShardSet` or its folder) whose columns fit the estimator, or set its width; what
+    scikit-learn should check comes back as it is, tensors as arrays.
+    """
+    X = without_torch(opened(X))
+    if not isinstance(X, CsrBatch | ShardSet):
+        return X
+    if reset:
+        estimator.n_features_in_ = X.n_columns
+        vars(estimator).pop("feature_names_in_", None)  # of other data
+    elif X.n_columns > estimator.n_features_in_ and not getattr(estimator, "hashed_columns", None):
+        raise InputError(f"X has {X.n_columns} columns, but {type(estimator).__name__} is expecting "
+                         f"{estimator.n_features_in_} features")  # fmt: skip
+    return X
+
+
+def widened(X: CsrBatch | ShardSet, n_columns: int) -> CsrBatch | ShardSet:
+    """The same rows, of which the last columns happen to be empty."""
+    if isinstance(X, CsrBatch):
+        return dataclasses.replace(X, n_columns=n_columns)
+    X = copy.copy(X)
+    X.n_columns = n_columns
+    return X
 
 
 class SparseInput:
-    """Keeps its model in `model_`."""
+    """For estimators that keep a `sketchnet.training.Model` in `model_`."""
 
     def _rows(self, X, *, reset: bool = False):
-        if isinstance(X, str | Path):
-            X = open_shards(X)
+        X = opened_rows(self, X, reset=reset)
         if isinstance(X, CsrBatch | ShardSet):
-            if reset:
-                self.n_features_in_ = X.n_columns
-            elif X.n_columns > self.n_features_in_ and not getattr(self, "hashed_columns", None):
-                raise InputError(f"X has {X.n_columns} columns, but {type(self).__name__} is expecting "
-                                 f"{self.n_features_in_} features")  # fmt: skip
             return X
         fit_for_us = sparse.issparse(X) and X.format == "csr" and X.dtype in (np.float32, np.float64)
         if reset or not fit_for_us or X.ndim != 2 or X.shape[1] != self.n_features_in_ or X.shape[0] == 0:

@@ -16,7 +16,8 @@ _WORTHWHILE = 2**28  # products from which on "auto" takes a GPU: getting it to 
 def gpu_for(
     device: str | None, X, k: int, dtype, sparse_output: bool = False, per_entry: float | None = None
 ) -> str | None:
-    """The CUDA device to project X on, None for the processor; an error if one is asked for and not possible.
+    """The CUDA device to project X on, None for the processor; an error if one is asked for and not possible. X is an
+    array, a CsrBatch, or a list of either.
 
     "auto" takes a GPU for sparse X with dense float32 results, if there is enough to do: `per_entry` products for each
     non-zero, k unless given, and the results to write, of which eight take as long as a product.
@@ -26,8 +27,9 @@ def gpu_for(
     device = check_device(device)
     suits = np.dtype(dtype) == np.float32 and not sparse_output and k <= WIDEST
     if device == "auto":
-        suits = suits and isinstance(X, CsrBatch)
-        suits = suits and X.n_entries * (k if per_entry is None else per_entry) + X.n_rows * k / 8 >= _WORTHWHILE
+        parts, each = X if isinstance(X, list) else [X], k if per_entry is None else per_entry
+        suits = suits and all(isinstance(part, CsrBatch) for part in parts)
+        suits = suits and sum(part.n_entries * each + part.n_rows * k / 8 for part in parts) >= _WORTHWHILE
         return "cuda" if suits and gpu_missing() is None else None
     if device == "cpu":
         return None

@@ -20,7 +20,7 @@ def least_squares_inverse(operator: Operator, Y, memory: str | int | None = None
     if Y.ndim != 2 or Y.shape[1] != operator.k:
         raise InputError(f"X has shape {Y.shape}; the projection has {operator.k} columns")
     coefficients = operator.solve_gram(Y, memory)
-    out = np.empty((len(Y), operator.d), output_dtype(Y, None))
+    out = np.empty((len(Y), operator.d), output_dtype(Y.dtype, None))
     for span in spans(operator.d, max(1, parse_memory(memory) // (32 * operator.k))):
         out[:, span] = coefficients @ operator.block(span, dtype=np.float64).T
     return out

@@ -1,4 +1,4 @@
-"""Out of core: project mapped rows into a .npy file, resumable after a kill at any point.
+"""Out of core: project mapped rows, or a data set's shards, into a .npy file, resumable after a kill at any point.
 
 While it runs, the result lies in OUTPUT.partial beside OUTPUT.progress, a JSON file that says which job it is and how
 many units are done. Units are recorded only after their bytes are on disk, and the file gets its name only at the end,
@@ -11,17 +11,19 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from sketchnet.data.csr import CsrBatch, as_csr
+from sketchnet.data.csr import CsrBatch
+from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError, StorageError
 from sketchnet.kernels import backend
 from sketchnet.memory import parse_memory
 from sketchnet.projection.device_choice import gpu_for
 from sketchnet.projection.operator import Operator, output_dtype
+from sketchnet.projection.rows import checked_parts, joined_dtype, places
 from sketchnet.projection.slicing import Plan, Unit
 from sketchnet.storage import locked, write_json, writing
 
@@ -30,7 +32,7 @@ _RECORD_EVERY = 0.5  # seconds of work that a kill may cost; flushing after ever
 
 def project_to_file(
     operator: Operator,
-    X: CsrBatch,
+    X: CsrBatch | ShardSet,
     path: str | Path,
     *,
     dtype=None,
@@ -47,55 +49,68 @@ def project_to_file(
     `progress(done, total)` is called after each unit. With `device="cuda"` rows pass through a GPU; "auto" takes one if
     there is one and it pays.
     """
-    path, budget, dtype = Path(path), parse_memory(memory), output_dtype(X.values, dtype)
+    path, budget = Path(path), parse_memory(memory)
     partial, record = path.with_name(path.name + ".partial"), path.with_name(path.name + ".progress")
     with locked(path):
-        X = as_csr(X, operator.d)
-        plan, run = _plan(operator, X, dtype, memory, device)
+        parts = checked_parts(X, operator.d)
+        dtype = output_dtype(joined_dtype(parts), dtype)
+        plans, run = _plans(operator, parts, dtype, memory, device)
+        total, shape = sum(len(plan.units) for plan in plans), (X.n_rows, operator.k)
         job = {
             "projection": operator.config(),
             "rows": X.n_rows,
-            "entries": len(X.indices),
+            "entries": X.n_entries,
             "source": source,
             "dtype": dtype.name,
             "memory": budget,
             "device": "cpu" if run == operator.run else "cuda",
-            "plan": zlib.crc32(repr(plan).encode()),  # units are counted, so they must be the same ones
+            "plan": zlib.crc32(repr(plans).encode()),  # units are counted, so they must be the same ones
         }
         done = _done(partial, record, job, overwrite)
-        if path.exists() and not partial.exists() and 0 < done == len(plan.units):  # all was done but tidying up
+        if path.exists() and not partial.exists() and 0 < done == total:  # all was done but tidying up
             record.unlink()
             return np.load(path, mmap_mode="r")
         if path.exists() and not overwrite:
             raise InputError(f"{path} exists already; choose another name or ask to overwrite it")
-        shape = X.n_rows, operator.k
         out = _open(partial, shape, dtype, overwrite) if done else None
         if out is None:
             done, out = 0, _create(partial, record, shape, dtype, job)
-        progress(done, len(plan.units))
+        progress(done, total)
         recorded = time.monotonic()
-        for done in run(X, out, plan, backend(), done):  # noqa: B020 (the count moves on)
-            if time.monotonic() - recorded >= _RECORD_EVERY or done == len(plan.units):
+        for done in _run(run, parts, plans, out, done):  # noqa: B020 (the count moves on)
+            if time.monotonic() - recorded >= _RECORD_EVERY or done == total:
                 _flush(out)
                 write_json(record, {"job": job, "done": done})
                 recorded = time.monotonic()
-            progress(done, len(plan.units))
+            progress(done, total)
         del out
         os.replace(partial, path)
         record.unlink()
     return np.load(path, mmap_mode="r" if X.n_rows else None)
 
 
-def _plan(operator: Operator, X: CsrBatch, dtype, memory, device: str | None) -> tuple[Plan, Callable]:
-    """The units of work, and what runs them: the operator itself, or the same by way of a GPU."""
-    gpu = gpu_for(device, X, operator.k, dtype, per_entry=operator.per_entry)
+def _plans(operator: Operator, parts: list[CsrBatch], dtype, memory, device: str | None) -> tuple[list[Plan], Callable]:
+    """Each part's units of work, and what runs them: the operator itself, or the same by way of a GPU."""
+    gpu, budget = gpu_for(device, parts, operator.k, dtype, per_entry=operator.per_entry), parse_memory(memory)
     if gpu is None:
-        return operator.plan(X, parse_memory(memory)), operator.run
+        return [operator.plan(part, budget) for part in parts], operator.run
     from sketchnet.projection.on_device import device_slices, run_on_device  # here, because it loads torch
 
-    slices = device_slices(X, operator.k, memory)
-    plan = Plan([Unit(rows, slice(0, operator.k)) for rows in slices], False, parse_memory(memory))
-    return plan, lambda X, out, plan, kernels, done: run_on_device(operator, X, slices, gpu, out, done)
+    def run(X, out, plan, kernels, done):
+        return run_on_device(operator, X, [unit.rows for unit in plan.units], gpu, out, done)
+
+    slices = [device_slices(part, operator.k, memory) for part in parts]
+    return [Plan([Unit(rows, slice(0, operator.k)) for rows in of_part], False, budget) for of_part in slices], run
+
+
+def _run(run: Callable, parts: list[CsrBatch], plans: list[Plan], out: np.ndarray, done: int) -> Iterator[int]:
+    """Part by part, leaving out the first `done` units of all; yields how many are done."""
+    before = 0
+    for part, plan, rows in zip(parts, plans, places(parts)):
+        if done < before + len(plan.units):
+            for number in run(part, out[rows], plan, backend(), max(0, done - before)):
+                yield before + number
+        before += len(plan.units)
 
 
 def _done(partial: Path, record: Path, job: dict, overwrite: bool) -> int:

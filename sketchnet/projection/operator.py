@@ -10,15 +10,15 @@ from types import ModuleType
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from sketchnet import random
 from sketchnet.checks import check_integer
-from sketchnet.data.csr import CsrBatch, as_csr, as_dense, check_finite, sparse_rows
+from sketchnet.data.csr import CsrBatch, check_finite, sparse_rows
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend as kernel_backend
 from sketchnet.memory import parse_memory
 from sketchnet.projection.device_choice import gpu_for
+from sketchnet.projection.rows import checked_parts, joined_dtype, places
 from sketchnet.projection.slicing import Plan, spans
 
 
@@ -104,7 +104,8 @@ class Operator(ABC):
         backend="cpu",
         device: str | None = None,
     ):
-        """X @ P for a sparse matrix or a dense array X with d columns.
+        """X @ P for X with d columns: sparse or dense, of NumPy, scipy or torch, a `CsrBatch`, or a data set on disk (a
+        `ShardSet`, or its folder), which is projected shard by shard.
 
         The result is a dense array, float64 if X is float64 and float32 otherwise unless `dtype` or `out` say so. With
         `sparse_output` the sparse schemes return a scipy CSR array. `memory` bounds what is used beyond X and the
@@ -112,35 +113,32 @@ class Operator(ABC):
         pass through a GPU, and `memory` bounds what is used there; "auto" takes one if there is one and it pays.
         """
         kernels, budget = kernel_backend(backend), parse_memory(memory)
-        is_sparse = sparse.issparse(X) or isinstance(X, CsrBatch)
-        X = as_csr(X, self.d) if is_sparse else as_dense(X, self.d)
-        n = X.n_rows if is_sparse else len(X)
-        dtype = output_dtype(X.values if is_sparse else X, dtype if out is None else out.dtype)
-        gpu = gpu_for(device, X, self.k, dtype, sparse_output, self.per_entry)
+        parts = checked_parts(X, self.d)
+        dtype = output_dtype(joined_dtype(parts), dtype if out is None else out.dtype)
+        gpu = gpu_for(device, parts, self.k, dtype, sparse_output, self.per_entry)
         if sparse_output:
             if not self.sparse:
                 raise InputError(f"sparse_output needs a sparse scheme (count_sketch, li), not {self.scheme.name}")
             if out is not None:
                 raise InputError("out takes dense results; leave it out with sparse_output")
-            if not is_sparse:
-                check_finite(X)
-                X = sparse_rows(X)
-            return self._apply_to_sparse(X, dtype, budget, kernels)
+            return self._apply_to_sparse(parts, dtype, budget, kernels)
+        n = places(parts)[-1].stop
         if out is None:
             out = np.empty((n, self.k), dtype)
         elif out.shape != (n, self.k):
             raise InputError(f"out has shape {out.shape}; the result has shape {(n, self.k)}")
         elif not out.flags.writeable:
             raise InputError("out is read-only")
-        if gpu is not None:
-            from sketchnet.projection.on_device import project_into  # here, because the processor does not need torch
+        for part, span in zip(parts, places(parts)):
+            if gpu is not None:
+                from sketchnet.projection.on_device import project_into  # here: the processor does not need torch
 
-            project_into(self, X, out, gpu, memory)
-        elif is_sparse:
-            for _ in self.run(X, out, self.plan(X, budget), kernels):
-                pass
-        else:
-            self._apply_to_dense(X, out, budget, kernels)
+                project_into(self, part, out[span], gpu, memory)
+            elif isinstance(part, CsrBatch):
+                for _ in self.run(part, out[span], self.plan(part, budget), kernels):
+                    pass
+            else:
+                self._apply_to_dense(part, out[span], budget, kernels)
         return out
 
     @abstractmethod
@@ -175,9 +173,9 @@ def as_ids(ids, limit: int, what: str) -> np.ndarray:
     return ids.astype(np.int64)
 
 
-def output_dtype(values: np.ndarray, dtype) -> np.dtype:
+def output_dtype(given: np.dtype, dtype) -> np.dtype:
     """float32, unless the input is float64 or the caller asks otherwise."""
-    dtype = np.dtype(dtype or (np.float64 if values.dtype == np.float64 else np.float32))
+    dtype = np.dtype(dtype or (np.float64 if given == np.float64 else np.float32))
     if dtype not in (np.float32, np.float64):
         raise InputError(f"dtype {dtype} is not possible; results are float32 or float64")
     return dtype

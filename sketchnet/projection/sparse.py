@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 from scipy import sparse
 
-from sketchnet.data.csr import CsrBatch
+from sketchnet.data.csr import CsrBatch, check_finite, sparse_rows
 from sketchnet.kernels import backend as kernel_backend
 from sketchnet.projection.operator import Operator
 from sketchnet.projection.slicing import plan_rows
@@ -39,10 +39,15 @@ class SparseOperator(Operator):
     def entries(self, rows, columns, kernels) -> np.ndarray:
         return self._matrix(rows, kernels)[:, columns].toarray()
 
-    def _apply_to_sparse(self, X: CsrBatch, dtype, budget: int, kernels) -> sparse.csr_array:
-        plan = plan_rows(X.indptr, 2**63, self.k, 16 + 48 * (self.per_entry + 1), budget)
-        products = [self._product(X.rows(unit.rows), dtype, kernels) for unit in plan.units]
-        return sparse.vstack([sparse.csr_array((0, self.k), dtype=dtype), *products], format="csr")
+    def _apply_to_sparse(self, parts: list, dtype, budget: int, kernels) -> sparse.csr_array:
+        products = [sparse.csr_array((0, self.k), dtype=dtype)]
+        for X in parts:
+            if not isinstance(X, CsrBatch):
+                check_finite(X)
+                X = sparse_rows(X)
+            plan = plan_rows(X.indptr, 2**63, self.k, 16 + 48 * (self.per_entry + 1), budget)
+            products += [self._product(X.rows(unit.rows), dtype, kernels) for unit in plan.units]
+        return sparse.vstack(products, format="csr")
 
     def _product(self, X: CsrBatch, dtype, kernels) -> sparse.csr_array:
         ids, local = kernels.compact_columns(X.indices, self.d)

@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from sketchnet.projection import SRHT, Gaussian, Li
+from sketchnet.data import CsrBatch
+from sketchnet.projection import SRHT, CountSketch, Gaussian, Li
+from tests.data.test_shards import write
 
 
 def sketchnet(*args, cwd):
@@ -35,6 +38,49 @@ def test_projects_a_file(folder):
     assert sorted(p.name for p in path.iterdir()) == ["x.npz", "y.npy"]
 
 
+def test_projects_a_data_set(folder):
+    path, X = folder
+    batch = CsrBatch(X.indptr, X.indices, X.data, 5000)
+    write(path / "x", [batch.rows(slice(0, 100)), batch.rows(slice(100, 300))])
+    command = ("project", "x", "y.npy", "--scheme", "gaussian", "-k", "50", "--memory", "1MiB")
+    done = sketchnet(*command, cwd=path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("y.npy: 300 x 5,000 -> 300 x 50 by gaussian, seed 0")
+    assert np.array_equal(np.load(path / "y.npy"), Gaussian(50).sample(5000, 0).apply(X))
+    values = path / "x" / "shard-00001" / "values.npy"
+    values.write_bytes(values.read_bytes()[:-1] + b"!")
+    done = sketchnet(*command, "--overwrite", cwd=path)
+    assert done.returncode == 2
+    assert "its checksum differs" in done.stderr
+
+
+def test_an_unfinished_run_on_another_data_set_is_left_alone(folder):
+    path, X = folder
+    batch = CsrBatch(X.indptr, X.indices, X.data, 5000)
+    write(path / "x", [batch])
+    write(path / "other", [replace(batch, values=2 * batch.values)])
+    _stop_early(path)
+    done = sketchnet("project", "other", "y.npy", "-k", "50", cwd=path)
+    assert done.returncode == 2
+    assert "y.npy.partial belongs to another job: its source is" in done.stderr
+    assert sketchnet("project", "x", "y.npy", "-k", "50", cwd=path).returncode == 0
+    assert np.array_equal(np.load(path / "y.npy"), CountSketch(50).sample(5000, 0).apply(X))
+
+
+def _stop_early(path):
+    """A run of `project x y.npy -k 50` that is cut off before its first unit."""
+    code = """if True:
+        import os, sys
+        from sketchnet.projection import count_sketch
+        count_sketch.CountSketchOperator.run = lambda *args: os._exit(9)
+        from sketchnet.cli import main
+        sys.argv = ["sketchnet", "project", "x", "y.npy", "-k", "50"]
+        main()
+    """
+    assert subprocess.run([sys.executable, "-c", code], cwd=path, timeout=120).returncode == 9
+    assert (path / "y.npy.partial").exists()
+
+
 def test_json_for_machines(folder):
     path, X = folder
     done = sketchnet(
@@ -52,6 +98,12 @@ def test_json_for_machines(folder):
     ("args", "code", "message"),
     [
         (["missing.npz", "y.npy"], 2, "there is no file missing.npz"),
+        (
+            ["x.svm", "y.npy"],
+            2,
+            "neither a scipy .npz file nor a folder of shards; `sketchnet ingest x.svm FOLDER` makes",
+        ),
+        (["shards", "y.npy"], 2, "there is no shards/dataset.json: shards is not a data set"),
         (["x.npz", "y.bin"], 2, "OUTPUT y.bin must end in .npy"),
         (["x.npz", "y.npy", "--scheme", "fourier"], 2, "there is no scheme 'fourier'; there are gaussian, "),
         (["x.npz", "y.npy", "-k", "0"], 2, "k=0 is not possible"),
@@ -67,12 +119,14 @@ def test_json_for_machines(folder):
 def test_errors_are_one_line_and_leave_nothing(folder, args, code, message):
     path, _ = folder
     (path / "bad.npz").write_bytes(b"PK\3\4 not much more")
+    (path / "x.svm").write_text("1 2:3\n")
+    (path / "shards").mkdir()
     done = sketchnet("project", *args, cwd=path)
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
-    assert sorted(p.name for p in path.iterdir()) == ["bad.npz", "x.npz"]
+    assert sorted(p.name for p in path.iterdir()) == ["bad.npz", "shards", "x.npz", "x.svm"]
     if "Usage" not in done.stderr:
         assert done.stderr.count("\n") == 1
 

@@ -1,14 +1,17 @@
 """What goes in and what comes out: formats, dtypes, odd rows, and bad input with a clear error."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
-from sketchnet.data import CsrBatch
+from sketchnet.data import CsrBatch, open_shards
 from sketchnet.errors import InputError, SketchnetError
 from sketchnet.projection import SRHT, Achlioptas, CountSketch, Gaussian, Li, make_scheme
+from tests.data.test_shards import write
 from tests.projection.schemes import LAWS, every_law
 
 D, K = 300, 40
@@ -28,6 +31,62 @@ def data(dtype=np.float32):
 def test_sparse_formats_give_the_same(law, form):
     X = data()
     assert np.allclose(operator_of(law).apply(X.asformat(form)), operator_of(law).apply(X), rtol=1e-4, atol=1e-2)
+
+
+def shards(folder, *parts):
+    """A data set on disk; the first of its shards happens to be narrower."""
+    batches = [CsrBatch(part.indptr, part.indices, part.data, D) for part in parts]
+    width = int(batches[0].indices.max()) + 1
+    return write(folder, [replace(batches[0], n_columns=width), *batches[1:]])
+
+
+def narrow(X):
+    """Without the last columns of the first rows."""
+    X = X.tolil()
+    X[:25, 200:] = 0
+    return X.tocsr()
+
+
+@every_law
+def test_data_sets_give_what_their_rows_give(law, tmp_path):
+    X, operator = narrow(data()), operator_of(law)
+    folder = shards(tmp_path / "x", X[:25], X[25:26], X[26:26], X[26:])
+    for given in (open_shards(folder), folder, str(folder), open_shards(folder)[:]):
+        assert np.array_equal(operator.apply(given), operator.apply(X))
+        assert np.array_equal(operator.apply(given, memory="60KB"), operator.apply(X))
+        assert operator.apply(given, dtype=np.float64).dtype == np.float64
+    if operator.sparse:
+        ours = operator.apply(folder, sparse_output=True)
+        assert (ours != operator.apply(X, sparse_output=True)).nnz == 0
+
+
+def test_data_sets_with_shards_of_different_types_and_without_rows(tmp_path):
+    X, operator = narrow(data()), operator_of("li")
+    mixed = shards(tmp_path / "mixed", X[:25], X[25:].astype(np.float64))
+    assert operator.apply(mixed).dtype == np.float64
+    empty = write(tmp_path / "empty", [CsrBatch(np.zeros(1, int), np.empty(0, int), np.empty(0, np.float32), D)])
+    assert operator.apply(empty).shape == operator.apply(empty, sparse_output=True).shape == (0, K)
+
+
+def test_bad_values_of_data_sets_are_found_by_their_rows(tmp_path):
+    X = data()
+    X.data[X.indptr[40]] = np.nan
+    with pytest.raises(InputError, match="NaN or infinity: nan in row 40, column"):
+        operator_of("li").apply(shards(tmp_path / "x", X[:25], X[25:]))
+    with pytest.raises(InputError, match="X has 300 columns, but the projection was made for 301"):
+        Li(K).sample(D + 1, 0).apply(tmp_path / "x")
+    with pytest.raises(InputError, match="there is no folder nowhere"):
+        operator_of("li").apply("nowhere")
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@every_law
+def test_tensors(law):
+    X, operator = data(), operator_of(law)
+    tensor = torch.from_numpy(X.toarray())
+    for given in (tensor.to_sparse_csr(), tensor.to_sparse_coo()):
+        assert np.array_equal(operator.apply(given), operator.apply(X))
+    assert np.array_equal(operator.apply(tensor), operator.apply(X.toarray()))
 
 
 @every_law

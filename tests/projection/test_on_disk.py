@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sketchnet.data import CsrBatch
+from sketchnet.data import CsrBatch, open_shards
 from sketchnet.errors import InputError, StorageError
 from sketchnet.projection import CountSketch, Gaussian
 from sketchnet.projection.on_disk import project_to_file
+from tests.data.test_shards import write
 from tests.projection.schemes import LAWS, every_law
 
 N, D, K = 600, 2**33, 64
@@ -44,6 +45,23 @@ def stop_after(units):
             raise Interrupted
 
     return progress
+
+
+@every_law
+def test_resumes_in_any_shard_with_the_same_bytes(law, tmp_path):
+    operator, X = LAWS[law](K, D).sample(D, 5), batch()
+    parts = [X.rows(slice(*cut)) for cut in ((0, 100), (100, 101), (101, 101), (101, 400), (400, N))]
+    data, path, totals = open_shards(write(tmp_path / "x", parts)), tmp_path / "result.npy", []
+    project_to_file(operator, data, path, memory=60_000, progress=lambda done, total: totals.append(total))
+    path.unlink()
+    for units in range(1, totals[0], max(1, totals[0] // 7)):
+        with pytest.raises(Interrupted):
+            project_to_file(operator, data, path, memory=60_000, progress=stop_after(units))
+        assert json.loads((tmp_path / "result.npy.progress").read_text())["done"] == units
+    seen = []
+    result = project_to_file(operator, data, path, memory=60_000, progress=lambda done, total: seen.append(done))
+    assert seen == list(range(units, totals[0] + 1))  # nothing twice
+    assert np.array_equal(result, operator.apply(X))
 
 
 @every_law
@@ -256,6 +274,7 @@ MEASURE = """
 import sys
 import numpy as np
 from sketchnet.memory import PeakMemory
+from tests.data.test_shards import write
 from tests.projection.schemes import LAWS
 from tests.projection.test_on_disk import batch
 law, d, memory = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
