@@ -16,6 +16,7 @@ from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, real_values
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn.fixed import FixedProjection
+from sketchnet.nn.numbering import number_type
 from sketchnet.projection import SCHEMES
 
 VISIBLE = ("counts", "real")
@@ -148,10 +149,9 @@ class Autoencoder(nn.Module):
         if isinstance(batch, CsrBatch) and batch.n_columns < self.config.n_columns:
             batch = dataclasses.replace(batch, n_columns=self.config.n_columns)  # its last columns happen to be empty
         kind = self.encoder[0].weight.dtype
-        in_double = kind == torch.float64
-        batch = converted(as_csr(batch, self.config.n_columns), np.dtype(np.float64 if in_double else np.float32))
+        batch = converted(as_csr(batch, self.config.n_columns), number_type(self.encoder[0].weight))
         if self.projection is not None:  # kernels of CUDA devices do not compute in float64
-            rows = self.projection(batch) if in_double else self.projection.near(batch, self.device)
+            rows = self.projection(batch) if kind == torch.float64 else self.projection.near(batch, self.device)
             return rows.to(self.device)
         if self.config.visible == "counts" and batch.n_entries and batch.values.min() < 0:
             raise InputError(f"a count is {batch.values.min():g}; counts of words are 0 or more")

@@ -8,7 +8,7 @@ from torch import nn
 from sketchnet.data.csr import CsrBatch
 from sketchnet.kernels import backend
 from sketchnet.kernels.registry import gpu_missing
-from sketchnet.nn.numbering import Numbered
+from sketchnet.nn.numbering import Numbered, number_type
 from sketchnet.projection import make_scheme
 
 
@@ -16,19 +16,24 @@ class FixedProjection(nn.Module):
     """x P for a random P of any scheme, drawn from a seed and never stored: d columns in, k out.
 
     forward(batch) takes a `CsrBatch`, or a sparse or dense matrix of scipy, NumPy or torch, and gives a tensor on the
-    processor: float64 for values of float64, else float32.
+    processor: float32, or float64 after `.double()`, whatever the rows are in.
     """
 
     def __init__(self, d: int, k: int, scheme: str = "count_sketch", *, seed: int = 0, **options):
         super().__init__()
         self.operator = make_scheme(scheme, k, **options).sample(d, seed)
+        # Without weights, something else has to be there that `.double()` changes. It is no part of a saved network.
+        self.register_buffer("_like", torch.empty(0, device="cpu"), persistent=False)
 
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
-        rows = batch.batch if isinstance(batch, Numbered) else batch
+        if isinstance(batch, Numbered):
+            rows, dtype = batch.batch, batch.batch.values.dtype
+        else:
+            rows, dtype = batch, number_type(self._like)
         if values is not None:
-            return _Project.apply(values, rows, self.operator)
-        return torch.from_numpy(self.operator.apply(rows))
+            return _Project.apply(values, rows, self.operator, dtype)
+        return torch.from_numpy(self.operator.apply(rows, dtype=dtype))
 
     def near(self, batch: CsrBatch, device: torch.device) -> torch.Tensor:
         """The same, to rounding and always float32, computed on a CUDA device if there are kernels for it; elsewhere,
@@ -48,9 +53,9 @@ class _Project(torch.autograd.Function):
     """The product as a function of the entries' values, to attribute outputs to them."""
 
     @staticmethod
-    def forward(ctx, values, rows, operator):
+    def forward(ctx, values, rows, operator, dtype):
         ctx.rows, ctx.operator = rows, operator
-        return torch.from_numpy(operator.apply(rows))
+        return torch.from_numpy(operator.apply(rows, dtype=dtype))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -62,4 +67,4 @@ class _Project(torch.autograd.Function):
             span = slice(int(indptr[row] - indptr[0]), int(indptr[row + 1] - indptr[0]))
             entries = ctx.operator.block(columns[local[span]])
             result[span] = torch.from_numpy(entries).to(gradient.dtype) @ gradient[row]
-        return result, None, None
+        return result, None, None, None

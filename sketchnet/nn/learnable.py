@@ -25,10 +25,10 @@ class LearnableProjection(TableLayer):
     """x W + bias, where W (d x k) begins as a draw of "count_sketch" or "li" and only its non-zeros exist and learn.
 
     `weight` holds those non-zeros, column by column of the data: one a column for Count Sketch, k/s on average for Li.
-    forward(batch) takes a `CsrBatch`, or a sparse or dense matrix of scipy, NumPy or torch; its cost, and that of the
-    backward pass, follows the batch's non-zeros. The weight's gradient is sparse, as torch.optim.SGD and SparseAdam
-    take it; sketchnet's own optimisers do the same in fewer steps. `eta` is the probability with which the training
-    loop lets a batch update the layer.
+    forward(batch) takes a `CsrBatch`, or a sparse or dense matrix of scipy, NumPy or torch, and gives float32, or
+    float64 after `.double()`; its cost, and that of the backward pass, follows the batch's non-zeros. The weight's
+    gradient is sparse, as torch.optim.SGD and SparseAdam take it; sketchnet's own optimisers do the same in fewer
+    steps. `eta` is the probability with which the training loop lets a batch update the layer.
     """
 
     def __init__(self, d: int, k: int, scheme: str = "count_sketch", *, seed: int = 0, eta: float = 1.0, **options):
@@ -63,7 +63,7 @@ class LearnableProjection(TableLayer):
 
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
-        numbered = number(batch, self.operator.d)
+        numbered = number(batch, self.operator.d, self.weight)
         columns = slots = numbered.columns
         if self.one_each:
             starts, codes = None, self.operator.codes(columns)
@@ -108,7 +108,7 @@ class _Scatter(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight, bias, values, weights, numbered, pattern, slots):
         batch = numbered.batch
-        out = np.empty((batch.n_rows, len(bias)), np.float64 if batch.values.dtype == np.float64 else np.float32)
+        out = np.empty((batch.n_rows, len(bias)), batch.values.dtype)
         backend().scatter_forward(
             batch.indptr, numbered.local, batch.values, *pattern, weights, bias.detach().numpy(), out
         )
@@ -122,7 +122,7 @@ class _Scatter(torch.autograd.Function):
         batch, gradient = numbered.batch, gradient.contiguous().numpy()
         by_weight = by_bias = by_value = None
         if ctx.needs_input_grad[1]:  # by NumPy: torch would wake its threads for so little
-            by_bias = torch.from_numpy(gradient.sum(axis=0).astype(np.float32, copy=False))
+            by_bias = torch.from_numpy(gradient.sum(axis=0).astype(weights.dtype, copy=False))
         if ctx.needs_input_grad[0]:
             found = backend().scatter_backward(batch.indptr, numbered.local, batch.values, *pattern, gradient)
             by_weight = sparse_gradient(slots, found.astype(weights.dtype, copy=False), ctx.shape)

@@ -19,7 +19,7 @@ from sketchnet.nn.dropout import Dropout
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.learnable import LearnableProjection
 from sketchnet.nn.norm import BatchNorm
-from sketchnet.nn.numbering import Numbered
+from sketchnet.nn.numbering import Numbered, number_type
 from sketchnet.nn.wide import Wide
 from sketchnet.normalisation import Moments
 from sketchnet.projection import SCHEMES
@@ -134,7 +134,7 @@ class SketchNetwork(nn.Module):
 
     @property
     def _dtype(self) -> np.dtype:
-        return np.dtype(np.float64 if self.layers[-1].weight.dtype == torch.float64 else np.float32)
+        return number_type(self.layers[-1].weight)
 
     def in_double(self) -> SketchNetwork:
         """The same network computing in float64; the weights of columns are shared, not copied."""

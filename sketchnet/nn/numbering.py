@@ -5,23 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
-from sketchnet.data.csr import CsrBatch, as_csr
+from sketchnet.data.csr import CsrBatch, as_csr, converted
 from sketchnet.kernels import backend
 
 
 @dataclass(frozen=True)
 class Numbered:
-    """A batch, its distinct column ids, and each entry's position among them."""
+    """A batch, its distinct column ids, and each entry's position among them. Layers give the type of its values."""
 
     batch: CsrBatch
     columns: np.ndarray
     local: np.ndarray
 
 
-def number(batch: CsrBatch | Numbered, n_columns: int) -> Numbered:
-    """Check a batch and number its columns; one that was numbered before is passed on."""
+def number(batch, n_columns: int, weight: torch.Tensor) -> Numbered:
+    """Check rows, bring them to the type of a layer's weights, and number their columns; rows that were numbered before
+    are passed on, in whatever type they were wanted.
+    """
     if isinstance(batch, Numbered):
         return batch
-    batch = as_csr(batch, n_columns)
+    batch = converted(as_csr(batch, n_columns), number_type(weight))
     return Numbered(batch, *backend().number_columns(batch.indices))
+
+
+def number_type(weight: torch.Tensor) -> np.dtype:
+    """In which a layer with such weights computes: float32 by default, float64 after `.double()`."""
+    return np.dtype(np.float64 if weight.dtype == torch.float64 else np.float32)

@@ -13,7 +13,10 @@ from sketchnet.nn.table import TableLayer, check_table, new_table, sparse_gradie
 
 
 class Wide(TableLayer):
-    """x W with one weight for each column and output, all zero at first; gradients touch only the batch's columns."""
+    """x W with one weight for each column and output, all zero at first; gradients touch only the batch's columns.
+
+    forward(batch) takes rows of any kind and gives float32, or float64 after `.double()`.
+    """
 
     def __init__(self, d: int, n_outputs: int):
         super().__init__()
@@ -22,7 +25,7 @@ class Wide(TableLayer):
 
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
-        numbered = number(batch, len(self.weight))
+        numbered = number(batch, len(self.weight), self.weight)
         return _Product.apply(self.weight, values, self.read(numbered.columns), numbered)
 
 
@@ -30,8 +33,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight, values, weights, numbered):
         batch = numbered.batch
-        dtype = np.float64 if batch.values.dtype == np.float64 else np.float32
-        out = np.empty((batch.n_rows, weight.shape[1]), dtype)
+        out = np.empty((batch.n_rows, weight.shape[1]), batch.values.dtype)
         backend().wide_forward(batch.indptr, numbered.local, batch.values, weights, out)
         ctx.shape, ctx.kept = weight.shape, (weights, numbered)
         return torch.from_numpy(out)

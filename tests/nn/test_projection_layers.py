@@ -296,3 +296,28 @@ def test_tensors_may_be_half_as_wide_or_not_want_their_gradient_now():
     close(layer(half), layer(half.float()))
     with torch.no_grad():
         close(layer(x.clone().requires_grad_()), layer(x))
+
+
+@pytest.mark.parametrize("which", ["gaussian", "count_sketch", "learnable count_sketch", "learnable li", "wide"])
+def test_outputs_are_of_the_layer_s_type_and_not_of_the_rows(which):
+    """scipy's own type is float64, and what comes behind a layer has float32."""
+    kind, _, scheme = which.rpartition(" ")
+    layer = Wide(D, K) if which == "wide" else learnable(scheme) if kind else FixedProjection(D, K, scheme)
+    single, double, whole = rows(), rows(dtype=np.float64), CsrBatch(*identity().arrays[:2], np.arange(D), D)
+    assert torch.nn.Linear(K, 2)(layer(double.scipy())).dtype == torch.float32
+    close(layer(double), layer(single))
+    assert layer(whole).dtype == layer(np.eye(D, dtype=bool)).dtype == torch.float32
+    values = torch.from_numpy(double.values.copy()).requires_grad_()
+    layer(double, values).sum().backward()
+    assert values.grad.dtype == torch.float64
+    layer.double()
+    assert layer(single).dtype == layer(double).dtype == torch.float64
+    close(layer(double).float(), layer.float()(single))
+
+
+@every_sparse_scheme
+def test_gradients_of_a_layer_in_double_are_not_rounded(scheme):
+    layer, x = learnable(scheme).double(), rows(dtype=np.float64)
+    (layer(x) / 3).sum().backward()
+    assert layer.bias.grad.dtype == layer.weight.grad.dtype == torch.float64
+    assert torch.allclose(layer.bias.grad, torch.tensor(x.n_rows / 3, dtype=torch.float64), rtol=1e-12)
