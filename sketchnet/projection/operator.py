@@ -21,6 +21,8 @@ from sketchnet.projection.device_choice import gpu_for
 from sketchnet.projection.rows import checked_parts, joined_dtype, places
 from sketchnet.projection.slicing import Plan, spans
 
+_MOST_IDS = 2**40  # that a block may be asked for: far more than fit, but not so many that NumPy fails oddly
+
 
 @dataclass(frozen=True)
 class Scheme(ABC):
@@ -165,12 +167,30 @@ def as_ids(ids, limit: int, what: str) -> np.ndarray:
     """Ids given as a slice, range, integer or array, as an int64 array within [0, limit)."""
     if isinstance(ids, slice):
         ids = range(*ids.indices(limit))
-    ids = np.arange(ids.start, ids.stop, ids.step) if isinstance(ids, range) else np.atleast_1d(np.asarray(ids))
+    if isinstance(ids, range):
+        return _written_out(ids, limit, what)
+    ids = np.atleast_1d(np.asarray(ids))
     if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
         raise InputError(f"{what} ids must be a one-dimensional array of integers, not {ids.ndim}-d of {ids.dtype}")
-    if ids.size and not (0 <= ids.min() and ids.max() < limit):
-        raise InputError(f"{what} ids run from {ids.min()} to {ids.max()}; allowed are 0 to {limit - 1}")
+    if ids.size:
+        _check_within(int(ids.min()), int(ids.max()), limit, what)
     return ids.astype(np.int64)
+
+
+def _written_out(ids: range, limit: int, what: str) -> np.ndarray:
+    """NumPy's arange of a range would be floats where that ends at 2**63, though its last id is less."""
+    count = max(0, -((ids.start - ids.stop) // ids.step))  # len() may not be able to tell
+    if count == 0:
+        return np.empty(0, np.int64)
+    _check_within(min(ids[0], ids[-1]), max(ids[0], ids[-1]), limit, what)
+    if count > _MOST_IDS:
+        raise InputError(f"{count} {what} ids are too many for one block; ask for at most {_MOST_IDS} at a time")
+    return ids.start + (ids.step if count > 1 else 0) * np.arange(count)
+
+
+def _check_within(least: int, most: int, limit: int, what: str) -> None:
+    if least < 0 or most >= limit:
+        raise InputError(f"{what} ids run from {least} to {most}; allowed are 0 to {limit - 1}")
 
 
 def output_dtype(given: np.dtype, dtype) -> np.dtype:

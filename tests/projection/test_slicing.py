@@ -12,7 +12,7 @@ from scipy import sparse
 
 from sketchnet.data import CsrBatch
 from sketchnet.errors import InputError
-from sketchnet.projection import SRHT
+from sketchnet.projection import SRHT, CountSketch
 from sketchnet.projection.slicing import plan_panels, plan_rows
 from tests.projection.schemes import LAWS, every_law
 
@@ -48,6 +48,27 @@ def test_blocks_are_slices_of_the_whole(law, d):
     for columns in (slice(0, 1), slice(1, 3), slice(13, 50), slice(98, 100)):
         assert np.array_equal(operator.block(rows=rows, cols=columns), whole[:, columns])
     assert operator.block([], slice(0, 5)).shape == (0, 5)
+
+
+@pytest.mark.parametrize("d", [1000, 2**63])
+def test_ids_up_to_the_last_by_slices_and_ranges(d):
+    operator = CountSketch(8).sample(d, 0)
+    for ids in (
+        range(d - 3, d),
+        range(d - 1, d - 6, -2),
+        range(0, d, d // 3),
+        range(d - 1, d, 2**70),
+        range(5, 5),
+        range(9, 5),
+    ):
+        assert np.array_equal(operator.block(ids), operator.block(np.array(ids, np.int64)))
+    assert np.array_equal(operator.block(slice(d - 2, d)), operator.block([d - 2, d - 1]))
+    assert np.array_equal(operator.block(slice(-2, None)), operator.block([d - 2, d - 1]))
+    for ids in (range(d - 1, d + 1), range(1, -2, -1), [d - 1, d]):
+        with pytest.raises(InputError, match="row ids"):
+            operator.block(ids)
+    with pytest.raises(InputError, match="9223372036854775808 row ids are too many for one block"):
+        CountSketch(8).sample(2**63, 0).block(slice(None))
 
 
 @every_law
