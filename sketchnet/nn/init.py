@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from inspect import signature
 from math import sqrt
 from typing import TypedDict, Unpack
 
@@ -70,17 +71,17 @@ class Drawing(Placing, total=False):
 
 def gaussian_(tensor: torch.Tensor, **how: Unpack[Drawing]) -> torch.Tensor:
     """Independent normal weights: He's initialisation, with the deviation exact instead of expected."""
-    return _project(tensor, lambda k, d: Gaussian(k), **how)
+    return _project(tensor, lambda k, d: Gaussian(k), **_known(gaussian_, how))
 
 
 def achlioptas_(tensor: torch.Tensor, s: int = 3, **how: Unpack[Drawing]) -> torch.Tensor:
     """Weights c * (+1, 0 or -1 with probabilities 1/2s, 1 - 1/s, 1/2s), s = 3 or 1."""
-    return _project(tensor, lambda k, d: Achlioptas(k, s), **how)
+    return _project(tensor, lambda k, d: Achlioptas(k, s), **_known(achlioptas_, how))
 
 
 def li_(tensor: torch.Tensor, s: float | None = None, **how: Unpack[Drawing]) -> torch.Tensor:
     """The same with any s, sqrt(d) by default. With the deviation fixed, few weights are large ones."""
-    return _project(tensor, lambda k, d: Li(k, s), **how)
+    return _project(tensor, lambda k, d: Li(k, s), **_known(li_, how))
 
 
 def srht_(
@@ -110,7 +111,7 @@ def srht_(
         q = density if n_examples is None else SRHT.thesis_density(n_examples, d)
         return SRHT(k, form, q, entries)
 
-    return _project(tensor, law, **how)
+    return _project(tensor, law, **_known(srht_, how))
 
 
 def count_sketch_(tensor: torch.Tensor, gamma: float = 0.1, **how: Unpack[Placing]) -> torch.Tensor:
@@ -119,9 +120,7 @@ def count_sketch_(tensor: torch.Tensor, gamma: float = 0.1, **how: Unpack[Placin
     Its d non-zeros would become huge at He's deviation, so they are scaled by `gamma` alone. In the dissertation 0.1
     and 0.3 worked; above 1 training diverged.
     """
-    gamma, unknown = check_real("gamma", gamma), set(how) - set(Placing.__annotations__)
-    if unknown:  # a gain or deviation would be taken and do nothing
-        raise TypeError(f"count_sketch_ takes no {', '.join(sorted(unknown))}; its scale is gamma")
+    gamma, how = check_real("gamma", gamma), _known(count_sketch_, how, Placing)  # a gain would do nothing
     return _project(tensor, lambda k, d: CountSketch(k), scaled=False, factor=gamma, **how)
 
 
@@ -133,7 +132,18 @@ def rom_(tensor: torch.Tensor, blocks: int = 3, **how: Unpack[Drawing]) -> torch
     embeddings", NIPS 2017.
     """
     blocks = check_integer("blocks", blocks, 1, 64)
-    return _project(tensor, lambda k, d: SRHT(k), blocks=blocks, **how)
+    return _project(tensor, lambda k, d: SRHT(k), blocks=blocks, **_known(rom_, how))
+
+
+def _known(function: Callable, how: dict, kind: type = Drawing) -> dict:
+    """`how`, if the function takes these names. Python's own error would speak of a function that users do not see."""
+    own = [name for name in signature(function).parameters if name != "how"]
+    for name in how:
+        if name not in kind.__annotations__:
+            raise TypeError(
+                f"{function.__name__} takes no {name!r}; it takes {', '.join([*own, *kind.__annotations__])}"
+            )
+    return how
 
 
 def _project(

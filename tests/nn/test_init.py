@@ -165,8 +165,15 @@ def test_count_sketch_has_one_weight_an_input(layer):
         assert set(np.abs(P[P != 0])) == {np.float32(0.1)}
     assert np.allclose(found[0], 0.1 * CountSketch(k).sample(d, 5).block(slice(None)))
     assert float(init.count_sketch_(weight, gamma=0.3, seed=5, **how).abs().max()) == pytest.approx(0.3)
-    with pytest.raises(TypeError, match="its scale is gamma"):
+    with pytest.raises(TypeError, match="count_sketch_ takes no 'std'; it takes tensor, gamma, groups, transposed"):
         init.count_sketch_(weight, std=0.01)
+
+
+@pytest.mark.parametrize("name", ["gaussian_", "achlioptas_", "li_", "srht_", "count_sketch_", "rom_"])
+@pytest.mark.parametrize("unknown", ["sed", "factor"])  # a slip, and what only our own functions give each other
+def test_unknown_parameters_are_told_beside_the_known_ones(name, unknown):
+    with pytest.raises(TypeError, match=f"^{name} takes no '{unknown}'; it takes tensor, .*groups, .*seed, generator"):
+        getattr(init, name)(torch.empty(4, 4), **{unknown: 1})
 
 
 def test_martens_limits_what_comes_in():
