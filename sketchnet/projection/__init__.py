@@ -31,7 +31,7 @@ SCHEMES: dict[str, tuple[type[Scheme], dict]] = {
 
 def make_scheme(name: str, k: int, **options) -> Scheme:
     """The scheme called `name`; `options` are the law's other parameters, such as s for Li."""
-    if name not in SCHEMES:
+    if not isinstance(name, str) or name not in SCHEMES:
         raise InputError(f"there is no scheme {name!r}; there are {', '.join(SCHEMES)}")
     law, fixed = SCHEMES[name]
     allowed = [f.name for f in dataclasses.fields(law) if f.name != "k" and f.name not in fixed]

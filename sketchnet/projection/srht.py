@@ -15,7 +15,7 @@ from sketchnet import random
 from sketchnet.checks import check_integer
 from sketchnet.data.csr import CsrBatch, check_finite, check_source
 from sketchnet.errors import InputError
-from sketchnet.memory import format_memory
+from sketchnet.memory import DEFAULT_BUDGET, format_memory
 from sketchnet.projection.operator import Operator, Scheme
 from sketchnet.projection.slicing import Plan, Unit, longest_row, plan_rows, spans
 
@@ -166,8 +166,10 @@ class SRHTOperator(Operator):
     def entries(self, rows, columns, kernels) -> np.ndarray:
         out = np.empty((len(rows), columns.stop - columns.start))
         identity = np.arange(len(rows) + 1), rows, np.ones(len(rows))
-        how, picks = (self.key, self.size, 2, False), self.picks(columns, kernels)
-        kernels.hadamard_sparse(*identity, *how, *picks, 1.0, out, slice(0, out.shape[1]))
+        how, at_once = (self.key, self.size, 2, False), self.column_spans(DEFAULT_BUDGET)[0].stop
+        for span in spans(out.shape[1], at_once):
+            picks = self.picks(slice(columns.start + span.start, columns.start + span.stop), kernels)
+            kernels.hadamard_sparse(*identity, *how, *picks, 1.0, out, span)
         return out
 
     def _apply_to_dense(self, X, out, budget, kernels) -> None:

@@ -50,6 +50,20 @@ def test_blocks_are_slices_of_the_whole(law, d):
     assert operator.block([], slice(0, 5)).shape == (0, 5)
 
 
+def test_blocks_of_the_sparse_form_are_drawn_in_pieces_that_fit(monkeypatch):
+    operator = SRHT(K, form="sparse", density=0.01).sample(10_000, 7)
+    whole, widths, picks = operator.block(range(50), range(3, 90)), [], type(operator).picks
+    monkeypatch.setattr("sketchnet.projection.srht.DEFAULT_BUDGET", 100_000)
+    monkeypatch.setattr(
+        type(operator),
+        "picks",
+        lambda self, span, kernels: widths.append(span.stop - span.start) or picks(self, span, kernels),
+    )
+    assert np.array_equal(operator.block(range(50), range(3, 90)), whole)
+    assert sum(widths) == 87
+    assert max(widths) < 15
+
+
 @pytest.mark.parametrize("d", [1000, 2**63])
 def test_ids_up_to_the_last_by_slices_and_ranges(d):
     operator = CountSketch(8).sample(d, 0)
