@@ -35,7 +35,7 @@ class LearnableProjection(TableLayer):
         super().__init__()
         operator = make_scheme(scheme, k, **options).sample(d, seed)
         if not isinstance(operator, SparseOperator):
-            raise InputError(f"scheme {scheme!r} cannot be learnt: it has no zeros; allowed are count_sketch and li")
+            raise InputError(f"scheme {scheme!r} cannot be learnt; only count_sketch and li can")
         check_table(d, max(1.0, operator.per_entry))
         self.operator, self.eta = operator, check_real("eta", eta, most=1.0)
         n_weights = d

@@ -140,7 +140,12 @@ def test_a_network_in_double_differs_by_rounding():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: LearnableProjection(D, K, "gaussian"), "'gaussian' cannot be learnt"),
+        (lambda: LearnableProjection(D, K, "gaussian"), "'gaussian' cannot be learnt; only count_sketch and li can"),
+        (
+            lambda: LearnableProjection(D, K, "achlioptas"),
+            "'achlioptas' cannot be learnt; only count_sketch and li can",
+        ),
+        (lambda: LearnableProjection(D, K, ["li"]), r"there is no scheme \['li'\]; there are gaussian"),
         (lambda: LearnableProjection(D, K, eta=1.5), "eta=1.5 is not possible"),
         (lambda: LearnableProjection(2**40, K), "ask for a hashed table"),
         (lambda: Wide(2**40, 2), "ask for a hashed table"),
