@@ -48,6 +48,13 @@ def check_choice(name: str, value, allowed: Collection):
     return value
 
 
+def check_options(name: str, value) -> dict:
+    """A copy of a dictionary whose keys are names."""
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise InputError(f"{name}={value!r} is not possible; they are names and values, such as {{'s': 100}}")
+    return dict(value)
+
+
 def check_device(device) -> str:
     """The name of a device, also of one of torch's own; whether it is there is another question."""
     name = str(device)

@@ -95,6 +95,22 @@ def test_options_reach_the_law():
     assert srht == SRHT(10, form="sparse", density=np.log(1000) ** 2 / 1_000_000)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scheme": ["li"]}, r"there is no scheme \['li'\]; there are gaussian"),
+        ({"n_components": "auto", "eps": "x"}, "eps='x' is not possible; n must be at least 2 and eps between 0 and 1"),
+        ({"n_components": "auto", "eps": None}, "eps=None is not possible"),
+        ({"options": "s"}, "options='s' is not possible; they are names and values"),
+        ({"options": 5}, "options=5 is not possible"),
+        ({"scheme": "li", "options": {1: 2}}, "options={1: 2} is not possible"),
+    ],
+)
+def test_unusable_settings(settings, message):
+    with pytest.raises(InputError, match=message):
+        RandomProjection(**settings).fit(rows(n=5, d=20))
+
+
 def test_sparse_output():
     X = rows()
     result = RandomProjection(n_components=10_000, sparse_output=True).fit_transform(X)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchnet.checks import check_options
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
@@ -90,7 +91,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 raise InputError(f"{n} rows and eps={self.eps} need {k} columns, more than the data's {d}")
         else:
             k = self.n_components
-        options = dict(self.options or {})
+        options = {} if self.options is None else check_options("options", self.options)
         if self.scheme == "srht_sparse":
             options.setdefault("density", SRHT.thesis_density(n, d))
         self.operator_: Operator = make_scheme(self.scheme, k, **options).sample(d, seed_of(self.random_state))

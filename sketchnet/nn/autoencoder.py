@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from sketchnet.checks import check_choice, check_flag, check_integer, check_real
+from sketchnet.checks import check_choice, check_flag, check_integer, check_options, check_real
 from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, real_values
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
@@ -66,11 +66,7 @@ class AutoencoderConfig:
         fix("binary_codes", check_flag("binary_codes", self.binary_codes))
         check_choice("visible", self.visible, VISIBLE)
         check_choice("units", self.units, UNITS)
-        if not isinstance(self.options, dict):
-            raise InputError(
-                f"options={self.options!r} is not possible; they are names and values, such as {{'s': 100}}"
-            )
-        fix("options", dict(self.options))
+        fix("options", check_options("options", self.options))
         if not isinstance(self.hidden, list | tuple):
             raise InputError(f"hidden={self.hidden!r} is not possible; it is a list of widths, such as [500, 250]")
         fix("hidden", tuple(check_integer("hidden", width, 1, 2**24) for width in self.hidden))

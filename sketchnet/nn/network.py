@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from sketchnet import random
-from sketchnet.checks import check_choice, check_flag, check_integer, check_real
+from sketchnet.checks import check_choice, check_flag, check_integer, check_options, check_real
 from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, to_csr
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
@@ -79,10 +79,7 @@ class NetworkConfig:
         check_choice("normalise", self.normalise, NORMALISATIONS)
         check_choice("scale_input", self.scale_input, ("max_abs", "none"))
         check_choice("activation", self.activation, ACTIVATIONS)
-        if not isinstance(self.options, dict):
-            raise InputError(
-                f"options={self.options!r} is not possible; they are names and values, such as {{'s': 100}}"
-            )
+        fix("options", check_options("options", self.options))
         if not isinstance(self.hidden, list | tuple):
             raise InputError(f"hidden={self.hidden!r} is not possible; it is a list of widths, such as [1000, 1000]")
         fix("hidden", tuple(check_integer("hidden", width, 1, 2**24) for width in self.hidden))

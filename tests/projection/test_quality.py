@@ -15,9 +15,12 @@ def test_minimal_k_and_its_inverse():
         eps = guaranteed_eps(n, k)
         assert minimal_k(n, eps * 1.001) <= k <= minimal_k(n, eps * 0.999)
     assert guaranteed_eps(1000, 10) == 1
-    for n, eps in [(1, 0.1), (10, 0), (10, 1)]:
+    for n, eps in [(1, 0.1), (10, 0), (10, 1), (10, "x"), (10, None), (10, True), ("a", 0.1)]:
         with pytest.raises(InputError, match="n must be at least 2 and eps between 0 and 1"):
             minimal_k(n, eps)
+    for n, k in [(1, 10), (10, 0), ("a", 10), (10, None)]:
+        with pytest.raises(InputError, match="n must be at least 2 and k at least 1"):
+            guaranteed_eps(n, k)
 
 
 def data(n=200):
@@ -35,10 +38,22 @@ def test_distortion_is_within_the_bound(law):
     assert np.abs(distortion).mean() > 0.01
 
 
+def test_distortion_of_sparse_output_is_that_of_dense_output():
+    X, operator = data(50), CountSketch(500).sample(20_000, 1)
+    ours, theirs = (distance_distortion(X, operator.apply(X, sparse_output=flag)) for flag in (True, False))
+    assert np.allclose(ours, theirs)
+    with pytest.raises(InputError, match="X has 49 rows and its projection 50"):
+        distance_distortion(X[:49], operator.apply(X, sparse_output=True))
+
+
 def test_distortion_measures_pairs():
     X = np.array([[0.0, 0], [3, 4]])
     assert np.allclose(distance_distortion(X, X * 2, n_pairs=10), 3)
     assert np.allclose(distance_distortion(sparse.csr_array(X), X * 2, n_pairs=10), 3)
+    for given in (sparse.csr_array(X), sparse.coo_array(X), X.tolist()):
+        assert np.allclose(distance_distortion(X, given, n_pairs=10), 0)
+        assert np.allclose(distance_distortion(given, X * 2, n_pairs=10), 3)
+        assert subspace_embedding_error(given, CountSketch(50).sample(2, 0)) < 1e-9
     assert len(distance_distortion(np.zeros((2, 2)), X, n_pairs=10)) == 0  # pairs at distance zero say nothing
     with pytest.raises(InputError, match="X has 2 rows and its projection 3"):
         distance_distortion(X, np.zeros((3, 2)))
