@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from sketchnet.data.csr import CsrBatch
+from sketchnet.data.csr import CsrBatch, to_csr
 from sketchnet.kernels import backend
 from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn.numbering import Numbered, number_type
@@ -32,7 +32,7 @@ class FixedProjection(nn.Module):
         else:
             rows, dtype = batch, number_type(self._like)
         if values is not None:
-            return _Project.apply(values, rows, self.operator, dtype)
+            return _Project.apply(values, to_csr(rows), self.operator, dtype)
         return torch.from_numpy(self.operator.apply(rows, dtype=dtype))
 
     def near(self, batch: CsrBatch, device: torch.device) -> torch.Tensor:

@@ -308,7 +308,7 @@ def test_outputs_are_of_the_layer_s_type_and_not_of_the_rows(which):
     close(layer(double), layer(single))
     assert layer(whole).dtype == layer(np.eye(D, dtype=bool)).dtype == torch.float32
     values = torch.from_numpy(double.values.copy()).requires_grad_()
-    layer(double, values).sum().backward()
+    layer(double.scipy(), values).sum().backward()
     assert values.grad.dtype == torch.float64
     layer.double()
     assert layer(single).dtype == layer(double).dtype == torch.float64
