@@ -19,6 +19,7 @@ from sketchnet.data import Synthetic, ingest, open_shards
 from sketchnet.data.sources import SyntheticSource
 from sketchnet.errors import InputError
 from sketchnet.evaluation.retrieval import retrieval
+from sketchnet.projection import SRHT
 from sketchnet.training import checkpoint
 
 TINY = {"n_codes": 3, "hidden": (8,), "pretrain": 2, "epochs": 2}
@@ -164,6 +165,14 @@ def test_saved_and_loaded(settings, tmp_path):
     assert loaded.settings_ == model.settings_
     assert loaded.history_ == model.history_
     assert np.array_equal(clone(loaded).fit(X).transform(X), model.transform(X))
+
+
+def test_the_density_of_the_dissertations_srht_is_that_of_the_rows(tmp_path):
+    X = documents(n=200)[0]  # of which none are held back
+    model = SketchAutoencoder(**{**SKETCHED, "scheme": "srht_sparse"}).fit(X)
+    assert model.settings_["options"] == {"density": SRHT.thesis_density(200, 300)}
+    model.save(tmp_path / "model")
+    assert np.array_equal(SketchAutoencoder.load(tmp_path / "model").transform(X), model.transform(X))
 
 
 def test_folders_of_other_models(tmp_path):

@@ -18,6 +18,7 @@ from sketchnet import SketchClassifier, SketchRegressor
 from sketchnet.data import NgramHasher, Synthetic, ingest, open_shards
 from sketchnet.data.sources import SyntheticSource
 from sketchnet.errors import InputError
+from sketchnet.projection import SRHT
 from tests.cli.command_line import good
 from tests.cli.planted import FIELDS
 
@@ -146,6 +147,19 @@ def test_saved_and_loaded(tmp_path):
     regressor = SketchRegressor(**TINY, epochs=2).fit(X, 5.0 * y + 100)
     regressor.save(tmp_path / "numbers")
     assert np.array_equal(SketchRegressor.load(tmp_path / "numbers").predict(X), regressor.predict(X))
+
+
+@pytest.mark.parametrize(("hashed_columns", "width"), [(None, 50_000), (100, 100)])
+def test_the_density_of_the_dissertations_srht_is_that_of_the_rows(hashed_columns, width, tmp_path):
+    X, y = planted()
+    model = SketchClassifier("srht_sparse", learn_projection=False, epochs=1, hashed_columns=hashed_columns, **TINY)
+    model.fit(X, y).save(tmp_path / "model")
+    assert model.settings_["options"] == {"density": SRHT.thesis_density(540, width)}  # a tenth is held back
+    assert model.options is None
+    loaded = SketchClassifier.load(tmp_path / "model")
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    model.set_params(options={"density": 0.5, "entries": "sign"}).fit(X, y)
+    assert model.settings_["options"] == {"density": 0.5, "entries": "sign"}
 
 
 def test_blend_momentum_and_decay(tmp_path):

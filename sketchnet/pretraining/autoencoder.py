@@ -18,7 +18,7 @@ from sketchnet.nn import Autoencoder, AutoencoderConfig
 from sketchnet.pretraining.course import pretrain_autoencoder
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.course import Course, Run
-from sketchnet.training.defaults import is_auto, rbm_epochs
+from sketchnet.training.defaults import is_auto, rbm_epochs, with_density
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 from sketchnet.training.rows import timed
@@ -55,6 +55,7 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
     epochs = training.setdefault("epochs", max(_FEWEST, min(_EPOCHS, _STEPS * batch_size // n)))
     training.setdefault("patience", max(5, check_integer("epochs", epochs, 1, 2**31) // 3))
     config = AutoencoderConfig(n_columns=max(1, data.n_columns), seed=seed, **network)
+    config = with_density(config, n, config.n_columns)
     return Model(Autoencoder(config), Task("autoencoder"), TrainingConfig(seed=seed, blend=False, **training))
 
 

@@ -10,7 +10,8 @@ import torch
 from sketchnet.checks import check_device, check_integer, meant
 from sketchnet.errors import InputError
 from sketchnet.kernels.registry import gpu_missing
-from sketchnet.nn import NetworkConfig, SketchNetwork
+from sketchnet.nn import AutoencoderConfig, NetworkConfig, SketchNetwork
+from sketchnet.projection import SRHT
 from sketchnet.training.captured import is_known
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.model import Model
@@ -54,7 +55,16 @@ def make_configs(
         training["pretrain"] = rbm_epochs(n_rows)
     network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw")
     config = NetworkConfig(n_columns=n_columns, n_outputs=task.n_outputs, seed=seed, **network)
-    return config, TrainingConfig(seed=seed, **training)
+    return with_density(config, n_rows, config.width), TrainingConfig(seed=seed, **training)
+
+
+def with_density(config: NetworkConfig | AutoencoderConfig, n_rows: int, width: int):
+    """The config with the density that "srht_sparse" takes from the rows, if it has none: kept there, so that a model
+    that is loaded, or goes on, draws by the same law.
+    """
+    if config.scheme != "srht_sparse":
+        return config
+    return dataclasses.replace(config, options={"density": SRHT.thesis_density(n_rows, width), **config.options})
 
 
 def is_auto(value) -> bool:

@@ -1,8 +1,11 @@
-"""`sketchnet train`: where another model is, and beside which other rows."""
+"""`sketchnet train`: where another model is, beside which other rows, and what it takes from the rows."""
 
+import pytest
+
+from sketchnet.projection import SRHT
 from sketchnet.training.model import load_model
 from tests.cli.command_line import bad, contents, good
-from tests.cli.planted import FIELDS, TINY
+from tests.cli.planted import FIELDS, TINY, N
 
 
 def test_training_where_another_model_is(here):
@@ -77,3 +80,11 @@ def test_rows_with_several_labels_are_not_measured_by_where_one_was_learnt(here)
     good("ingest", "several.svm", "several-rows", cwd=here)
     message = "rows beside the training rows have several labels, those one a row"
     bad("train", "rows.svm", "--test", "several-rows", "--out", "new", *TINY, message=message, cwd=here)
+
+
+@pytest.mark.parametrize("task", [["--fixed", *TINY], ["--task", "autoencoder", "-k", "16", "--epochs", "1"]])
+def test_the_density_of_the_dissertations_srht_is_that_of_the_rows(task, here):
+    for _ in range(2):  # the second time it is finished, and the same model
+        good("train", "rows.svm", "--out", "new", "--scheme", "srht_sparse", *task, cwd=here)
+    network = load_model(here / "new").network.config
+    assert network.options == {"density": SRHT.thesis_density(N, network.n_columns)}  # too few to hold some back
