@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet, open_shards
 from sketchnet.errors import InputError
 from sketchnet.estimators.rows import SparseInput
@@ -98,7 +99,8 @@ class NetworkEstimator(SparseInput, BaseEstimator):
                 setattr(self, name, value)
 
     def fit(self, X, y=None, sample_weight=None, *, valid=None):
-        """Learn from X (array, sparse matrix, `ShardSet` or its folder) and y (for a data set on disk, its labels).
+        """Learn from X (array, sparse matrix, `CsrBatch`, `ShardSet` or its folder) and y (for the last three, by
+        default their own labels).
 
         `valid=(X, y)` chooses the best epoch; without it `validation_fraction` of the rows are held back for that.
         """
@@ -130,7 +132,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         self._optimiser = None
         return self
 
-    def partial_fit(self, X, y, sample_weight=None, **first):
+    def partial_fit(self, X, y=None, sample_weight=None, **first):
         """Learn from some more rows, in one pass and at constant rates."""
         begin = not hasattr(self, "model_")
         X, y, _ = self._rows_and_labels(X, y, reset=begin)
@@ -202,11 +204,12 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         """(rows, labels, names of the labels' numbers): names where labels are the data set's own, and have any."""
         if isinstance(X, str | Path):
             X = open_shards(X)
-        if isinstance(X, ShardSet):
-            names = X.descriptions[0].get("classes") if y is None else None
-            y = X.labels if y is None else y
+        if isinstance(X, CsrBatch | ShardSet):
+            y, names = _own_labels(X) if y is None else (y, None)
+            if X.n_rows == 0:
+                raise InputError("there are no rows to learn from")
             if y is None:
-                raise InputError("the data set has no labels; give y")
+                raise InputError("X has no labels of its own; give y")
             if sparse.issparse(y) or not names:
                 return self._rows(X, reset=reset), y, None
             if isinstance(self, RegressorMixin):
@@ -232,3 +235,10 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         if weights.sum() <= 0:
             raise InputError("all sample weights are zero; at least one must be positive")
         return weights
+
+
+def _own_labels(X: CsrBatch | ShardSet):
+    """(labels, names of their numbers, if they have any) of a data set, or of rows as the readers give them."""
+    if isinstance(X, CsrBatch):
+        X = ShardSet([X], [{"columns": X.n_columns}])  # which makes a matrix of several labels a row
+    return X.labels, X.descriptions[0].get("classes")

@@ -131,7 +131,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         super().__init__(**rest)
         self.class_weight = class_weight
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Learn from some more rows, in one pass and at constant rates. The first call needs all `classes`."""
         if classes is None and not hasattr(self, "classes_"):
             raise InputError("classes must be passed on the first call to partial_fit")
@@ -206,8 +206,8 @@ class SketchRegressor(RegressorMixin, NetworkEstimator):
         return self.model_.task.decide(self._outputs(X)) if hasattr(self, "model_") else self._outputs(X)
 
     def _learn_labels(self, y, sample_weight, n, keep=False):
-        y = np.asarray(y, np.float64)
-        if y.ndim == 2 and y.shape[1] == 1:
+        y = y if sparse.issparse(y) else np.asarray(y, np.float64)
+        if y.ndim == 2 and y.shape[1] == 1 and not sparse.issparse(y):
             y = column_or_1d(y, warn=True)
         if y.ndim != 1:
             raise InputError(f"y has shape {y.shape}; SketchRegressor predicts one number a row")

@@ -1,0 +1,54 @@
+"""SketchClassifier and SketchRegressor: the kinds of rows and labels that they take."""
+
+import numpy as np
+import pytest
+
+from sketchnet import SketchClassifier, SketchRegressor
+from sketchnet.data import CsrBatch, ingest, open_shards, read_svmlight
+from sketchnet.data.sources import SvmlightSource
+from sketchnet.errors import InputError
+
+TINY = {"n_components": 8, "hidden": (4,), "epochs": 1}
+
+
+@pytest.fixture
+def files(tmp_path):
+    """svmlight files with one label a row and with several, in which column 1 decides."""
+    rng = np.random.default_rng(0)
+    lines = {"one": [], "several": []}
+    for _ in range(60):
+        y = rng.integers(2)
+        entries = " ".join(f"{i}:{1 + i % 3}" for i in [*([1] if y else []), *range(2 + rng.integers(5), 20, 4)])
+        lines["one"].append(f"{3 * y} {entries}\n")
+        lines["several"].append(f"{'0,2' if y else '1'} {entries}\n")
+    for name, text in lines.items():
+        (tmp_path / f"{name}.svm").write_text("".join(text))
+        ingest(SvmlightSource([tmp_path / f"{name}.svm"]), tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize("estimator", [SketchClassifier, SketchRegressor])
+def test_rows_as_the_reader_gives_them(estimator, files):
+    rows = read_svmlight(files / "one.svm")
+    wanted = estimator(**TINY).fit(files / "one").predict(rows.scipy())
+    for labels in ((), (rows.labels,)):
+        model = estimator(**TINY).fit(rows, *labels, valid=None)
+        assert np.array_equal(model.predict(rows), wanted)
+        model.partial_fit(rows, *labels)
+    assert estimator(**TINY).fit(rows, valid=(rows, None)).best_epoch_ == 1
+    bare = CsrBatch(*rows.arrays, rows.n_columns)
+    with pytest.raises(InputError, match="X has no labels of its own; give y"):
+        estimator(**TINY).fit(bare)
+    with pytest.raises(InputError, match="there are no rows to learn from"):
+        estimator(**TINY).fit(rows.rows(slice(0, 0)))
+
+
+def test_several_labels_a_row_as_the_reader_gives_them(files):
+    rows = read_svmlight(files / "several.svm")
+    model = SketchClassifier(**TINY).fit(rows)
+    assert model.classes_.tolist() == [0, 1, 2]
+    from_disk = SketchClassifier(**TINY).fit(files / "several")
+    assert np.array_equal(model.predict_proba(rows), from_disk.predict_proba(rows))
+    for X, y in ((rows, None), (rows.scipy(), open_shards(files / "several").labels)):
+        with pytest.raises(InputError, match=r"y has shape \(60, 3\); SketchRegressor predicts one number a row"):
+            SketchRegressor(**TINY).fit(X, y)
