@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from sketchnet import SketchClassifier, SketchRegressor
 from sketchnet.data import CsrBatch, ingest, open_shards, read_svmlight
@@ -52,3 +53,24 @@ def test_several_labels_a_row_as_the_reader_gives_them(files):
     for X, y in ((rows, None), (rows.scipy(), open_shards(files / "several").labels)):
         with pytest.raises(InputError, match=r"y has shape \(60, 3\); SketchRegressor predicts one number a row"):
             SketchRegressor(**TINY).fit(X, y)
+
+
+def test_any_id_is_allowed_where_ids_are_hashed():
+    rng = np.random.default_rng(0)
+    X, y = sparse.random_array((90, 500), density=0.05, format="csr", rng=rng), np.arange(90) % 2
+    wide = sparse.csr_array((X.data, X.indices, X.indptr), shape=(90, 6000))
+    plain, model = SketchClassifier(**TINY).fit(X, y), SketchClassifier(**TINY, hashed_columns=64).fit(X, y)
+    for other in (wide, wide.astype(np.float32).tocsc(), wide[:, :300]):
+        with pytest.raises(ValueError, match="features, but SketchClassifier is expecting 500"):
+            plain.predict(other)
+        assert model.predict(other).shape == (90,)
+        assert model.explain(other).shape == other.shape
+        assert model.get_feature_importance(other).shape == (1, other.shape[1])
+    assert np.array_equal(model.predict_proba(wide), model.predict_proba(X))
+    far = sparse.csr_array(([1.0], [2**40], [0, 1]), shape=(1, 2**62))
+    assert np.isfinite(model.predict_proba(far)).all()
+    model.partial_fit(wide, y).fit(X, y, valid=(wide, y))
+    with pytest.raises(ValueError, match="6000 features, but SketchClassifier is expecting 500"):
+        model.predict(np.zeros((2, 6000)))  # an array has no ids, but places
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.predict(wide * np.nan)

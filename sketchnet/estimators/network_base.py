@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet, open_shards
@@ -160,7 +160,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         return contributions(self.model_, X, output)
 
     def get_feature_importance(self, X):
-        """The mean absolute contribution of every column over the rows of X: a sparse row of n_features_in_ columns."""
+        """The mean absolute contribution of every column over the rows of X: a sparse row, as wide as X."""
         found = abs(self.explain(X))
         return sparse.csr_array(found.sum(axis=0).reshape(1, -1) / max(1, found.shape[0]))
 
@@ -218,10 +218,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
             return self._rows(X, reset=reset), np.asarray(names)[y.astype(np.int64)], names
         if y is None:
             raise ValueError(f"requires y to be passed, but the target y is None: {type(self).__name__} learns labels")
-        X, y = validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True,
-            y_numeric=isinstance(self, RegressorMixin),
-        )  # fmt: skip
+        X, y = self._validated(X, y, reset=reset, multi_output=True, y_numeric=isinstance(self, RegressorMixin))
         return self._batch(X), y, None
 
     def _outputs(self, X) -> np.ndarray:

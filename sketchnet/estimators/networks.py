@@ -31,7 +31,8 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
     wide : bool, default=True
         A linear model on the original columns beside the network, learnt jointly.
     hashed_columns : int, default=None
-        Hash column ids into a table of this size, so that any id is allowed; None: an id beyond X's width is an error.
+        Hash column ids into a table of this size, so that any id is allowed, and sparse rows of any width after `fit`;
+        None: an id beyond X's width is an error.
     normalise : {"auto", "batch", "standard", "max_abs", "none"}, default="auto"
         Of the projected rows: "batch" norm for a learnt projection, the training rows' moments for a fixed one.
     scale_input : {"none", "max_abs"}, default="none"
