@@ -74,3 +74,20 @@ def test_any_id_is_allowed_where_ids_are_hashed():
         model.predict(np.zeros((2, 6000)))  # an array has no ids, but places
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict(wide * np.nan)
+
+
+@pytest.mark.parametrize("estimator", [SketchClassifier, SketchRegressor])
+def test_labels_that_do_not_fit_the_rows(estimator, files):
+    rows, disk = read_svmlight(files / "one.svm"), open_shards(files / "one")
+    for y, given in ((rows.labels[:50], r"ndarray of \(50,\)"), ([0, 1] * 40, "list of 80"), (1.0, "float")):
+        for X in (rows, disk, str(files / "one")):
+            message = f"y is {given}; X has 60 rows, and y must have a label for each"
+            for learn in (estimator.fit, estimator.partial_fit):
+                more = {"classes": [0, 3]} if learn is SketchClassifier.partial_fit else {}
+                with pytest.raises(InputError, match=message):
+                    learn(estimator(**TINY), X, y, **more)
+            with pytest.raises(InputError, match=message):
+                estimator(**TINY).fit(rows, valid=(X, y))
+    for valid, given in ((rows.scipy(), r"csr_array of \(60, 19\)"), (disk, "ShardSet"), ((disk,), "tuple of 1")):
+        with pytest.raises(InputError, match=rf"valid is {given}.*; it is a pair \(X, y\)"):
+            estimator(**TINY).fit(rows, valid=valid)

@@ -111,6 +111,8 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         task = self._task(y)
         examples = Examples(X, task.encode(y), weights)
         if valid is not None:
+            if not isinstance(valid, tuple | list) or len(valid) != 2:
+                raise InputError(f"valid is {_kind(valid)}; it is a pair (X, y), whose y may be None if X has labels")
             Xv, yv, _ = self._rows_and_labels(*valid, reset=False)
             held_back = Examples(Xv, task.encode(yv))
         else:
@@ -210,6 +212,8 @@ class NetworkEstimator(SparseInput, BaseEstimator):
                 raise InputError("there are no rows to learn from")
             if y is None:
                 raise InputError("X has no labels of its own; give y")
+            if np.ndim(y) == 0 or np.shape(y)[0] != X.n_rows:
+                raise InputError(f"y is {_kind(y)}; X has {X.n_rows} rows, and y must have a label for each")
             if sparse.issparse(y) or not names:
                 return self._rows(X, reset=reset), y, None
             if isinstance(self, RegressorMixin):
@@ -239,3 +243,9 @@ def _own_labels(X: CsrBatch | ShardSet):
     if isinstance(X, CsrBatch):
         X = ShardSet([X], [{"columns": X.n_columns}])  # which makes a matrix of several labels a row
     return X.labels, X.descriptions[0].get("classes")
+
+
+def _kind(value) -> str:
+    """What was given, in a few words."""
+    size = f" of {value.shape if hasattr(value, 'shape') else len(value)}" if hasattr(value, "__len__") else ""
+    return f"{type(value).__name__}{size}"
