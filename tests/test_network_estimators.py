@@ -97,42 +97,6 @@ def test_weights_count(weight):
     assert model.predict(X).mean() > 0.95
 
 
-def test_partial_fit_learns_in_portions():
-    X, y = planted(3000)
-    model = SketchClassifier(**RULE)
-    for _ in range(20):
-        for start in range(0, 2000, 500):
-            model.partial_fit(X[start : start + 500], y[start : start + 500], classes=[0, 1])
-    assert model.score(X[2000:], y[2000:]) > 0.8
-    with pytest.raises(InputError, match="label 7 of row 0 is not among the classes"):
-        model.partial_fit(X[:1], [7])
-    with pytest.raises(InputError, match="classes must be passed on the first call"):
-        SketchClassifier().partial_fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("normalise", "standard"),
-        ("normalise", "max_abs"),
-        ("scale_input", "max_abs"),
-        ("pretrain", True),
-        ("pretrain", 3),
-    ],
-)
-def test_what_needs_all_rows_is_not_for_portions(name, value):
-    X, y = planted()
-    fixed = SketchClassifier(**TINY, learn_projection=False, epochs=1)
-    model = clone(fixed).set_params(**{name: value})
-    for _ in range(2):  # nothing is left of the first try
-        with pytest.raises(InputError, match=f"{name}={value!r} needs all rows at once; use fit"):
-            model.partial_fit(X, y, classes=[0, 1])
-    model.fit(X, y).partial_fit(X, y)  # fit has learnt it
-    portions = fixed.partial_fit(X, y, classes=[0, 1]).model_.network
-    assert portions.config.normalise == "batch"
-    assert portions.norm.running_mean.any()
-
-
 def test_saved_and_loaded(tmp_path):
     X, y = planted()
     model = SketchClassifier(**TINY, epochs=2).fit(X, np.array(["no", "yes"])[y])

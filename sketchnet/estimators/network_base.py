@@ -144,12 +144,15 @@ class NetworkEstimator(SparseInput, BaseEstimator):
             normalise = "batch" if is_auto(self.normalise) else self.normalise
             model = self._build(self._task(y), X, 0, normalise=normalise)
             self._check_portions(model)
-            self.model_ = model
-        known = replace(self.model_.task, classes=self.model_.classes)
+        else:
+            model = self.model_
+        known = replace(model.task, classes=model.classes)
         examples = Examples(X, known.encode(y), weights)
-        if getattr(self, "_optimiser", None) is None:
-            self._optimiser = make_optimiser(self.model_.network, even_rates(self.model_, examples))
-        train_once(self.model_, examples, self._optimiser)
+        if begin or getattr(self, "_optimiser", None) is None:
+            self._optimiser = make_optimiser(model.network, even_rates(model, examples))
+        train_once(model, examples, self._optimiser)
+        self.model_ = model  # nothing is left of a first portion that could not be learnt from
+        self._set_history()
         return self
 
     def explain(self, X, output=None):

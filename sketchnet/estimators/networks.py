@@ -78,7 +78,8 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
     ----------
     classes_ : the class labels, sorted; the names of a data set's classes, in the order of their numbers.
     model_ : the trained `sketchnet.training.Model`.
-    history_, n_epochs_, best_epoch_ : how training went, and the epoch (from 1) whose network was kept.
+    history_, n_epochs_, best_epoch_ : how `fit` went, and the epoch (from 1) whose network was kept. Of a network that
+        learnt by `partial_fit` alone: [], 0 and None.
     settings_ : all settings, those that were chosen included.
 
     Examples
@@ -134,7 +135,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Learn from some more rows, in one pass and at constant rates. The first call needs all `classes`."""
-        if classes is None and not hasattr(self, "classes_"):
+        if classes is None and not hasattr(self, "model_"):
             raise InputError("classes must be passed on the first call to partial_fit")
         return super().partial_fit(X, y, sample_weight, classes=classes)
 
