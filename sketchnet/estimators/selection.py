@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch
@@ -20,6 +20,7 @@ from sketchnet.selection.rows import as_rows
 from sketchnet.selection.svd import multiply
 
 SCORES = {"chi2": chi2_scores, "f_score": f_scores, "information_gain": information_gain}
+_COMPONENTS = 100  # of an SVD, unless told otherwise
 
 
 class _AnyRows:
@@ -118,8 +119,8 @@ class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, Bas
 
     Parameters
     ----------
-    n_components : int, default=100
-        Columns of the result.
+    n_components : int or "auto", default="auto"
+        Columns of the result, at most as many as X has rows, and columns. "auto": 100, or as many as there can be.
     random_state : int, RandomState instance or None, default=0
         The seed of the random combinations of rows that the method starts from.
     n_iter : int, default=5
@@ -142,7 +143,7 @@ class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, Bas
     (1000, 20)
     """
 
-    def __init__(self, n_components=100, *, random_state=0, n_iter=5, n_oversamples=10):
+    def __init__(self, n_components="auto", *, random_state=0, n_iter=5, n_oversamples=10):
         self.n_components = n_components
         self.random_state = random_state
         self.n_iter = n_iter
@@ -152,7 +153,11 @@ class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, Bas
         """Find the directions of an array, a sparse matrix, or a `ShardSet` or its folder."""
         X, _ = self._take(X, reset=True)
         how = {"n_iter": self.n_iter, "n_oversamples": self.n_oversamples, "seed": seed_of(self.random_state)}
-        svd = truncated_svd(X, self.n_components, **how)
+        k = self.n_components
+        if isinstance(k, str) and k == "auto":
+            n = X.n_rows if isinstance(X, CsrBatch | ShardSet) else X.shape[0]
+            k = min(_COMPONENTS, n, self.n_features_in_)
+        svd = truncated_svd(X, k, **how)
         self.components_, self.singular_values_ = svd.components, svd.singular_values
         return self
 
@@ -170,7 +175,10 @@ class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, Bas
     def inverse_transform(self, X):
         """The rows whose projections are given, within the span of the components. Dense, n x n_features_in_."""
         check_is_fitted(self)
-        return np.asarray(X) @ self.components_
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if X.shape[1] != self._n_features_out:
+            raise InputError(f"X has {X.shape[1]} columns; projected rows have {self._n_features_out}")
+        return X @ self.components_
 
     @property
     def _n_features_out(self) -> int:

@@ -17,7 +17,7 @@ from sketchnet.selection import chi2
 from tests.selection.labelled import counts, write_shards
 
 
-@parametrize_with_checks([*(ColumnSelector(name, n_columns=2) for name in SCORES), SparseSVD(1)])
+@parametrize_with_checks([*(ColumnSelector(name, n_columns=2) for name in SCORES), SparseSVD(), SparseSVD(1)])
 def test_scikit_learn_contracts(estimator, check):
     check(estimator)
 

@@ -6,6 +6,7 @@ from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
 from sketchnet.data import open_shards
+from sketchnet.data.csr import as_csr
 from sketchnet.errors import InputError
 from sketchnet.estimators import SparseSVD
 from sketchnet.selection import svd, truncated_svd
@@ -114,6 +115,28 @@ def test_the_seed_decides():
     same = [truncated_svd(X, 5, n_iter=0, seed=seed).components for seed in (1, 1, 2)]
     assert np.array_equal(same[0], same[1])
     assert not np.allclose(same[0], same[2])
+
+
+def test_as_many_components_as_there_are():
+    X = falling()
+    assert SparseSVD().fit(X).components_.shape == (60, 60)
+    assert SparseSVD().fit(X[:7]).transform(X).shape == (200, 7)
+    assert SparseSVD().fit(sparse.random_array((150, 300), density=0.1, rng=0)).components_.shape == (100, 300)
+    rows = as_csr(X, 60)
+    assert SparseSVD().fit(rows.rows(slice(0, 9))).transform(rows).shape == (200, 9)
+
+
+def test_sparse_projections_go_back_like_dense_ones():
+    X = falling()
+    model = SparseSVD(5).fit(X)
+    projected = model.transform(X)
+    projected[np.abs(projected) < 0.1] = 0
+    back = model.inverse_transform(sparse.csr_array(projected))
+    assert isinstance(back, np.ndarray)
+    np.testing.assert_allclose(back, model.inverse_transform(projected), rtol=1e-5, atol=1e-6)
+    for bad in (X, X.toarray()):
+        with pytest.raises(InputError, match="X has 60 columns; projected rows have 5"):
+            model.inverse_transform(bad)
 
 
 def test_refused():
