@@ -14,7 +14,22 @@ _ESTIMATORS = (
     "SketchRegressor",
     "SparseSVD",
 )
-_MODULES = ("baselines", "data", "nn", "pretraining", "projection", "selection", "training")
+_MODULES = (
+    "baselines",
+    "data",
+    "errors",
+    "estimators",
+    "evaluation",
+    "experiments",
+    "kernels",
+    "nn",
+    "normalisation",
+    "pretraining",
+    "projection",
+    "report",
+    "selection",
+    "training",
+)
 
 __all__ = [*_ESTIMATORS, *_MODULES]
 

@@ -1,6 +1,7 @@
 """The way of the data: a module imports only from those that stand before it. And importing sketchnet is cheap."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,12 @@ def test_importing_sketchnet_loads_neither_torch_nor_numba():
     code = "import sys, sketchnet; print([m for m in ('torch', 'numba', 'sklearn', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_folder_is_there_without_being_imported():
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli"}  # which is for a shell
+    for folder in folders:  # by what Python asks before somebody has imported it
+        assert sketchnet.__getattr__(folder) is importlib.import_module(f"sketchnet.{folder}")
 
 
 @pytest.mark.parametrize("module", [sketchnet, sketchnet.data])
