@@ -129,7 +129,7 @@ def projection_share(quick: bool):
         begun = time.perf_counter()
         train(model, Examples(rows, rows.labels), None)
         seconds = time.perf_counter() - begun
-        projection = next(r["seconds"] for r in model.history if r.get("stage") == "project")
+        projection = sum(r["seconds"] for r in model.history if r.get("stage") in ("reduce", "normalise"))
         if run:
             projections.append(projection)
             epochs.append(seconds - projection)

@@ -35,6 +35,7 @@ def test_rows_as_the_reader_gives_them(estimator, files):
     for labels in ((), (rows.labels,)):
         model = estimator(**TINY).fit(rows, *labels, valid=None)
         assert np.array_equal(model.predict(rows), wanted)
+        assert model.history_[0]["stage"] == "load"
         model.partial_fit(rows, *labels)
     assert estimator(**TINY).fit(rows, valid=(rows, None)).best_epoch_ == 1
     bare = CsrBatch(*rows.arrays, rows.n_columns)

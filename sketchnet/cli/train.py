@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -113,7 +114,9 @@ def train(
     team = Processes.found()
     with reading_folder(out, team, overwrite) as work:
         with team.first_goes_ahead():
+            begun = time.perf_counter()
             data = open_data(input, work / "train", options, memory, seed, learning.first)
+            loaded = time.perf_counter() - begun
             known = data.descriptions[0]
             like = learning.others({**known, "columns": data.n_columns})
             if settings.get("hashed_columns") is not None:
@@ -141,7 +144,7 @@ def train(
                 if not as_json:
                     print(_sentence(record, learning), flush=True)
 
-            how = {"course": learning.course(model), "overwrite": overwrite, "memory": memory}
+            how = {"course": learning.course(model), "overwrite": overwrite, "memory": memory, "loaded": loaded}
             run(model, examples, chosen_by, folder=out, **how, report=report, tick=tick)
         found = learning.measure(model, others["test"]) if "test" in others else {}
     if not team.is_first:

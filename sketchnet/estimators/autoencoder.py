@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +125,9 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
 
     def fit(self, X, y=None):
         """Learn from X: array, sparse matrix, `ShardSet` or its folder."""
+        begun = time.perf_counter()
         X = self._rows(X, reset=True)
+        loaded = time.perf_counter() - begun
         seed = seed_of(self.random_state)
         examples, valid = hold_back(Examples(X, np.zeros(X.n_rows)), self.validation_fraction, seed)
         settings = {ours: getattr(self, name) for name, ours in _SETTINGS.items()}
@@ -132,7 +135,7 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         self.model_ = build_autoencoder(examples.data, settings, seed)
         self.model_.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
         self.model_.network.to(choose_device(self.device, self.model_, X.n_rows))
-        how = {"memory": self.memory, "report": print if self.verbose else silent}
+        how = {"memory": self.memory, "report": print if self.verbose else silent, "loaded": loaded}
         train(self.model_, examples, valid, course=Unsupervised(), **how)
         if self.device == "auto":
             self.model_.network.to("cpu")  # where it can be pickled for everybody

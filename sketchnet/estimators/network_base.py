@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,7 +105,9 @@ class NetworkEstimator(SparseInput, BaseEstimator):
 
         `valid=(X, y)` chooses the best epoch; without it `validation_fraction` of the rows are held back for that.
         """
+        begun = time.perf_counter()
         X, y, names = self._rows_and_labels(X, y, reset=True)
+        loaded = time.perf_counter() - begun
         y, weights = self._learn_labels(y, sample_weight, X.n_rows)
         if names:
             self.classes_ = np.array(names)[np.isin(names, self.classes_)]
@@ -126,7 +129,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         if self.verbose:
             print(describe(self.model_, examples.data.n_rows))
         course = Pretrained() if self.model_.training.pretrain else Supervised()
-        how = {"memory": self.memory, "report": print if self.verbose else silent}
+        how = {"memory": self.memory, "report": print if self.verbose else silent, "loaded": loaded}
         train(self.model_, examples, held_back, course=course, **how)
         if self.device == "auto":
             self.model_.network.to("cpu")  # where it can be pickled for everybody, and single rows take no detour

@@ -17,7 +17,7 @@ from sketchnet.memory import parse_memory
 from sketchnet.nn import Autoencoder, AutoencoderConfig
 from sketchnet.pretraining.course import pretrain_autoencoder
 from sketchnet.training.config import TrainingConfig
-from sketchnet.training.course import Course, Run
+from sketchnet.training.course import Course, Run, silent
 from sketchnet.training.defaults import is_auto, rbm_epochs, with_density
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
@@ -70,14 +70,15 @@ class Unsupervised(Course):
     def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run, attempt) -> AutoencoderSteps:
         network = model.network
         if network.config.visible == "counts":
-            with timed("moments", run.aside):
+            with timed("normalise", run.aside):
                 batches = iterate_batches(examples.data, network.at_once, shuffle=False)
                 total = sum(float(batch.values[: batch.n_entries].sum(dtype=np.float64)) for batch in batches)
                 network.set_length(total / max(1, examples.data.n_rows))
         if model.training.pretrain and not run.resuming:
             pretrain_autoencoder(model, examples, valid, run)
             run.team.equalise(network)
-        return AutoencoderSteps(model, examples, parse_memory(run.memory), run.team)
+        note = run.aside if network.config.scheme else silent  # without a projection nothing is reduced
+        return AutoencoderSteps(model, examples, parse_memory(run.memory), run.team, note)
 
     def finish(self, model: Model, examples: Examples, valid: Examples | None) -> dict | None:
         """Codes get the mean zero, because angles between them depend on where zero is. Logistic ones stay."""
@@ -97,7 +98,7 @@ class AutoencoderSteps(EagerSteps):
     some of their numbers are left out is made in every epoch, for many batches at a time.
     """
 
-    def __init__(self, model: Model, examples: Examples, budget: int, team):
+    def __init__(self, model: Model, examples: Examples, budget: int, team, note=silent):
         super().__init__(model.network, model.training, examples.data.n_rows, team)
         self._data, self._kept, self._valid, self._budget = examples.data, None, None, budget
         width = self._network.config.n_visible
@@ -105,9 +106,10 @@ class AutoencoderSteps(EagerSteps):
         if 4 * self._data.n_rows * width <= budget:
             self._kept = torch.empty(self._data.n_rows, width, device=self._network.device)
             done = 0
-            for batch in iterate_batches(self._data, self._network.at_once, shuffle=False):
-                self._kept[done : done + batch.n_rows] = self._network.visible(batch)
-                done += batch.n_rows
+            with timed("reduce", note):
+                for batch in iterate_batches(self._data, self._network.at_once, shuffle=False):
+                    self._kept[done : done + batch.n_rows] = self._network.visible(batch)
+                    done += batch.n_rows
 
     def batches(self, epoch: int, skip: int):
         """(row numbers, (dense rows, what the encoder sees of them)) in the epoch's order."""

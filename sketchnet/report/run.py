@@ -151,6 +151,9 @@ def _stages(history: list[dict]) -> Table:
     epochs = _epochs(history)
     if epochs:
         rows.append([f"{len(epochs)} epochs, with all before them", _seconds(epochs[-1], "epochs"), ""])
+    until = next((record["seconds_to_best"] for record in history if "seconds_to_best" in record), None)
+    if until is not None:  # which earlier versions did not note
+        rows.append(["of these, to the end of the best epoch", _number(until, "history/seconds_to_best"), ""])
     return Table("Stages of training, in seconds", ["stage", "seconds", "found"], rows)
 
 

@@ -49,6 +49,7 @@ class Run:
     asked_to_stop: Callable[[], bool] = lambda: False
     team: Processes = field(default_factory=Processes)
     progress: Progress = field(default_factory=Progress)
+    loaded: float | None = None  # seconds that reading the rows took, if that is known
     resuming: bool = False
 
     def note(self, record: dict) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from sketchnet.kernels import backend
 from sketchnet.nn import NetworkConfig, SketchNetwork
 from sketchnet.normalisation import Moments
 from sketchnet.training.config import TrainingConfig
-from sketchnet.training.rows import timed
+from sketchnet.training.rows import BY_MOMENTS, reducing
 
 _ROWS = 1 << 16  # brought to the GPU at a time
 _WINDOW = 1 << 28  # bytes of sparse rows, or of projected ones, in a window
@@ -69,6 +70,11 @@ def _as_kernels_want(network: SketchNetwork, batch: CsrBatch) -> CsrBatch:
     return CsrBatch(offsets, batch.indices.astype(_ids(network)), batch.values.astype(np.float32), batch.n_columns)
 
 
+def _settle() -> None:
+    """Wait for the GPU."""
+    torch.cuda.current_stream().synchronize()
+
+
 class _Rows:
     def __init__(self, network: SketchNetwork, data, config: TrainingConfig):
         self._network, self._data, self._config, self._device = network, data, config, network.device
@@ -89,18 +95,19 @@ class _Rows:
         backend("gpu").normalise(projected, network.shift, network.scale, out)
         return out
 
-    def _take_moments(self, into: torch.Tensor | None) -> None:
+    def _take_moments(self, into: torch.Tensor | None, normalising) -> None:
         """Project all rows, keep them if there is room for them, and tell the network their moments."""
         from sketchnet.projection.on_device import project_on_device
 
         network, settings, done = self._network, self._network.config, 0
-        moments = Moments(settings.n_components) if settings.normalise in ("standard", "max_abs") else None
+        moments = Moments(settings.n_components) if settings.normalise in BY_MOMENTS else None
         for batch in iterate_batches(self._data, _ROWS, shuffle=False):
             columns = network.columns(batch)
             where = {"device": self._device} if into is None else {"out": into[done : done + batch.n_rows]}
             projected, done = project_on_device(network.projection.operator, columns, **where), done + batch.n_rows
             if moments is not None:
-                moments.merge(batch.n_rows, *(x.cpu().numpy() for x in backend("gpu").moments(projected)))
+                with normalising():
+                    moments.merge(batch.n_rows, *(x.cpu().numpy() for x in backend("gpu").moments(projected)))
         if moments is not None:
             network.set_moments(moments)
 
@@ -116,10 +123,11 @@ class ResidentRows(_Rows):
         if network.config.learn:
             self.csr = self._bring()
             return
-        with timed("project", note):
+        with reducing(note, _settle) as normalising:
             projected = torch.empty(data.n_rows, network.config.n_components, device=self._device)
-            self._take_moments(projected)
-            self.projected = self._normalised(projected)
+            self._take_moments(projected, normalising)
+            with normalising() if network.config.normalise in BY_MOMENTS else nullcontext():
+                self.projected = self._normalised(projected)
 
     def _bring(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         parts = [upload(self._network, batch) for batch in iterate_batches(self._data, _ROWS, shuffle=False)]
@@ -175,8 +183,8 @@ class StreamedRows(_Rows):
         if settings.learn:
             self.csr = tuple(torch.zeros_like(tensor) for tensor in self._slots[0].brought)
             return
-        with timed("project", note):
-            self._take_moments(None)
+        with reducing(note, _settle) as normalising:
+            self._take_moments(None, normalising)
         self._product = product_on(network.projection.operator, self._device)
         self._wide = torch.zeros(self._most_rows, settings.n_components, device=self._device)
         self.projected = self._normalised(self._wide)

@@ -38,6 +38,7 @@ def train(
     memory: str | int | None = "1GiB",
     report: Callable[[dict], None] = silent,
     tick: Callable[[int, int, str], None] = silent,
+    loaded: float | None = None,
 ) -> None:
     """Train the model's network in place; afterwards it is the network of the best epoch on `valid`.
 
@@ -45,10 +46,10 @@ def train(
     where it was, to the same weights; a finished one is loaded. Another model in the folder is an error, unless
     `overwrite`. `report` is told each record of the history, `tick(done, total, note)` each step. Processes that
     torchrun started train together; all of them have the network in the end, the first one writes and reports. `course`
-    is what comes before the epochs and after them.
+    is what comes before the epochs and after them. `loaded`: seconds that reading the rows took, for the history.
     """
     course.check(model)
-    run = Run(folder and Path(folder), memory, report, tick, team=Processes.found())
+    run = Run(folder and Path(folder), memory, report, tick, team=Processes.found(), loaded=loaded)
     if not run.team.is_first:
         run.report, run.tick = silent, silent
     if run.folder is None:
@@ -96,6 +97,8 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course: Cou
         tensors, run.progress = _read(folder)
     state = run.progress
     team.wait()  # until all have read what is about to change
+    if run.loaded is not None:
+        run.aside({"stage": "load", "seconds": round(run.loaded, 3)})
 
     def attempt(other: Model, some: Examples) -> None:
         _train(other, some, valid, Supervised(), Run(memory=run.memory, asked_to_stop=run.asked_to_stop, team=team))
@@ -163,11 +166,18 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course: Cou
         if folder is not None and team.is_first:
             lasting = {key: value for key, value in finished.items() if key != "seconds"}  # the same in every run
             checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict(), {"finished": lasting})
-    model.history = [*state.history, {"best_epoch": state.best_epoch + 1, "seconds": round(state.seconds, 3)}]
+    model.history = [*state.history, _end(state)]
     if folder is not None and team.is_first:
         checkpoint.write_history(folder, model.history)
         for name in (checkpoint.CHECKPOINT, checkpoint.PRETRAINING):
             (folder / name).unlink(missing_ok=True)
+
+
+def _end(state: Progress) -> dict:
+    """The last record: the best epoch, and the seconds until its end and in all."""
+    best = state.best_epoch + 1
+    until = next(record["seconds"] for record in state.history if "loss" in record and record["epoch"] == best)
+    return {"best_epoch": best, "seconds_to_best": until, "seconds": round(state.seconds, 3)}
 
 
 def _is_finite(network: nn.Module) -> bool:

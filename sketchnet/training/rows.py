@@ -19,6 +19,7 @@ from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples
 
 _ROWS = 256  # projected at a time: still in the cache when their moments are taken
+BY_MOMENTS = ("standard", "max_abs")  # normalisations by all projected rows
 _PENDING = 8  # pieces whose moments may wait
 
 
@@ -30,10 +31,10 @@ class TrainingRows:
         settings = network.config
         self._projected = None
         fits = self._data.n_rows * settings.n_components * 4 <= budget
-        moments = Moments(settings.n_components) if settings.normalise in ("standard", "max_abs") else None
+        moments = Moments(settings.n_components) if settings.normalise in BY_MOMENTS else None
         if settings.learn or not (moments or (fits and self._can_cache)):
             return
-        with timed("project", note), ThreadPoolExecutor(1) as pool:
+        with reducing(note) as normalising, ThreadPoolExecutor(1) as pool:
             rows, done, pending = None, 0, deque()
             if fits and self._can_cache:
                 rows = np.empty((self._data.n_rows, settings.n_components), np.float32)
@@ -43,12 +44,14 @@ class TrainingRows:
                 if moments is not None:  # while the next rows are projected
                     pending.append(pool.submit(moments.update, piece.numpy()))
                 if len(pending) > _PENDING:
-                    pending.popleft().result()
+                    with normalising():
+                        pending.popleft().result()
                 done += batch.n_rows
-            for update in pending:
-                update.result()
-        if moments is not None:
-            network.set_moments(moments)
+            if moments is not None:
+                with normalising():
+                    for update in pending:
+                        update.result()
+                    network.set_moments(moments)
 
     @property
     def _can_cache(self) -> bool:
@@ -83,6 +86,29 @@ def scale_input(network: SketchNetwork, data, note: Callable[[dict], None]) -> N
             for batch in iterate_batches(data, _ROWS, shuffle=False):
                 network.see_input(batch)
             network.input_scale[network.input_scale == 0] = 1
+
+
+@contextmanager
+def reducing(note: Callable[[dict], None], settle: Callable[[], None] = lambda: None) -> Iterator[Callable]:
+    """Note two stages that take turns: "normalise" is the time within what this gives, if there is any, and "reduce"
+    the rest. `settle` waits for what was begun elsewhere.
+    """
+    begun, apart = time.perf_counter(), 0.0
+
+    @contextmanager
+    def normalising() -> Iterator[None]:
+        nonlocal apart
+        settle()
+        start = time.perf_counter()
+        yield
+        settle()
+        apart += time.perf_counter() - start
+
+    yield normalising
+    settle()
+    note({"stage": "reduce", "seconds": round(time.perf_counter() - begun - apart, 3)})
+    if apart:
+        note({"stage": "normalise", "seconds": round(apart, 3)})
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 
 import pytest
 
@@ -138,6 +139,21 @@ def test_other_models(world, tmp_path, model, data, sections):
     good("report", model, *(("--data", data) if data else ()), "--out", out, cwd=world)
     found = re.findall('<section id="(.*?)"', out.read_text())
     assert found == ["summary", "learning", *sections, "times", "settings"]
+
+
+def test_folders_of_earlier_versions(world, tmp_path):
+    """Stages had other names, and the last record had fewer times."""
+    shutil.copytree(world / "rows", tmp_path / "old")
+    path = tmp_path / "old" / "history.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines() if '"stage": "load"' not in line]
+    assert records[-1].pop("seconds_to_best") > 0
+    records.insert(0, {"stage": "project", "seconds": 0.75})
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    good("report", "old", "--out", "old.html", cwd=tmp_path)
+    good("report", world / "rows", "--out", "new.html", cwd=tmp_path)
+    shown = [numbers_of(tmp_path / f"{name}.html") for name in ("old", "new")]
+    assert shown[0]["stage/0/seconds"] == 0.75
+    assert ["history/seconds_to_best" in numbers for numbers in shown] == [False, True]
 
 
 def test_bad_models(world, tmp_path):

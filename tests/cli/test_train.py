@@ -1,7 +1,10 @@
 """`sketchnet train`: where another model is, beside which other rows, and what it takes from the rows."""
 
+import json
+
 import pytest
 
+from sketchnet import SketchClassifier
 from sketchnet.projection import SRHT
 from sketchnet.training.model import load_model
 from tests.cli.command_line import bad, contents, good
@@ -80,6 +83,13 @@ def test_rows_with_several_labels_are_not_measured_by_where_one_was_learnt(here)
     good("ingest", "several.svm", "several-rows", cwd=here)
     message = "rows beside the training rows have several labels, those one a row"
     bad("train", "rows.svm", "--test", "several-rows", "--out", "new", *TINY, message=message, cwd=here)
+
+
+def test_the_history_says_how_long_reading_took(here):
+    history = json.loads(good("train", "rows.svm", "--out", "new", "--json", "--fixed", *TINY, cwd=here))["history"]
+    assert [record["stage"] for record in history if "stage" in record] == ["load", "rates", "reduce", "normalise"]
+    assert history[0]["seconds"] > 0
+    assert history[0] == SketchClassifier.load(here / "new").history_[0]
 
 
 @pytest.mark.parametrize("task", [["--fixed", *TINY], ["--task", "autoencoder", "-k", "16", "--epochs", "1"]])

@@ -22,7 +22,8 @@ def model(folder):
     """Weights, configuration and history, times aside."""
     history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
     for record in history:
-        record.pop("seconds", None)
+        for name in ("seconds", "seconds_to_best"):
+            record.pop(name, None)
     assert not (folder / "checkpoint.safetensors").exists()
     assert not (folder / "data").exists()
     return (folder / "weights.safetensors").read_bytes(), (folder / "config.json").read_bytes(), history

@@ -30,6 +30,8 @@ def test_the_network_of_the_best_epoch_remains(with_folder, optimiser, tmp_path)
     assert len(errors(model)) == 7
     assert best < 6  # or nothing would have to be put back
     assert model.history[-1]["best_epoch"] == 1 + min(range(7), key=lambda epoch: errors(model)[epoch])
+    until = next(record["seconds"] for record in model.history if record.get("epoch") == best + 1)
+    assert model.history[-1]["seconds_to_best"] == until < model.history[-1]["seconds"]
     assert evaluate(model.network, model.task, valid) == min(errors(model))
     assert not model.network.training
     assert all(parameter.requires_grad for parameter in model.network.parameters())

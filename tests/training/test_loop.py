@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
+import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from sketchnet.errors import InputError, StorageError
+from sketchnet.errors import InputError, Interrupted, StorageError
 from sketchnet.storage import locked
 from sketchnet.training import checkpoint
 from sketchnet.training.loop import Examples, train
@@ -49,6 +50,23 @@ def test_every_record_is_reported_and_every_step_told(tmp_path):
     assert all(note.startswith(f"epoch {1 + number // 8}, loss ") for number, (_, _, note) in enumerate(steps))
     lines = (tmp_path / "model" / checkpoint.HISTORY).read_text().splitlines()
     assert [json.loads(line) for line in lines] == model.history
+
+
+def test_the_time_of_each_stage(tmp_path):
+    """Of a run that was cut off, too, as it was when they were first done."""
+    fixed = {"learn": False, "wide": False, "normalise": "standard", "scheme": "gaussian"}
+    options = {"network": fixed, "training": {"epochs": 3}, "folder": tmp_path / "model"}
+    with pytest.raises(Interrupted):
+        trained(**options, loaded=1.23456, tick=lambda done, *_: done == 11 and signal.raise_signal(signal.SIGINT))
+    model = trained(**options, loaded=0.5)
+    stages = {record["stage"]: record["seconds"] for record in model.history if "stage" in record}
+    assert list(stages) == ["load", "rates", "reduce", "normalise"]
+    assert stages.pop("load") == 1.235
+    *_, first, _, third, last = model.history
+    assert list(last) == ["best_epoch", "seconds_to_best", "seconds"]
+    assert 0 <= sum(stages.values()) <= first["seconds"] + 0.01 <= last["seconds_to_best"] + 0.01
+    assert last["seconds_to_best"] <= last["seconds"] == third["seconds"]
+    assert "load" not in [record.get("stage") for record in trained().history]  # nobody knows
 
 
 def test_weights_of_examples():

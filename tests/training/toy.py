@@ -88,4 +88,4 @@ def assert_same_network(a, b):
 
 
 def without_seconds(history):
-    return [{key: value for key, value in record.items() if key != "seconds"} for record in history]
+    return [{key: value for key, value in record.items() if not key.startswith("seconds")} for record in history]

@@ -27,7 +27,8 @@ class Parts:
 
 
 def train_and_test(parts: Parts, settings: dict, seed: int, device: str, *, reduced: bool = False) -> dict:
-    """Errors in %, and seconds: of training, up to the best epoch ("total_seconds"), of projecting ("reduce_seconds").
+    """Errors in %, and seconds: of training, up to the best epoch ("total_seconds"), of projecting and normalising
+    ("reduce_seconds").
 
     `reduced`: the rows were reduced before, so there is no projection in front of the network.
     """
@@ -50,8 +51,8 @@ def train_and_test(parts: Parts, settings: dict, seed: int, device: str, *, redu
     end = model.history[-1]
     if parts.valid is not None:
         found["valid_error"] = 100 * min(record["valid_error"] for record in epochs)
-    reduce = sum(record["seconds"] for record in model.history if record.get("stage") == "project")
-    total = next(record["seconds"] for record in epochs if record["epoch"] == end["best_epoch"])
+    reducing = ("reduce", "normalise")  # moments are taken in passing
+    reduce, total = sum(r["seconds"] for r in model.history if r.get("stage") in reducing), end["seconds_to_best"]
     times = {"seconds": end["seconds"], "total_seconds": total, "reduce_seconds": reduce}
     return (
         found | times | {"reduce_share": 100 * reduce / total, "best_epoch": end["best_epoch"], "epochs": len(epochs)}
