@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -18,6 +19,7 @@ from sketchnet import SketchClassifier, SketchRegressor
 from sketchnet.data import NgramHasher, Synthetic, ingest, open_shards
 from sketchnet.data.sources import SyntheticSource
 from sketchnet.errors import InputError
+from sketchnet.nn import LearnableProjection
 from sketchnet.projection import SRHT
 from tests.cli.command_line import good
 from tests.cli.planted import FIELDS
@@ -126,7 +128,7 @@ def test_the_density_of_the_dissertations_srht_is_that_of_the_rows(hashed_column
     assert model.settings_["options"] == {"density": 0.5, "entries": "sign"}
 
 
-def test_blend_momentum_and_decay(tmp_path):
+def test_blend_momentum_decay_and_frozen_epochs(tmp_path):
     X, y = planted()
     still = {**TINY, "optimiser": "sgd", "learning_rate": 0.01, "epochs": 3, "validation_fraction": 0, "dropout": 0.0}
     still |= {"feature_dropout": 0.0, "normalise": "none"}
@@ -142,6 +144,10 @@ def test_blend_momentum_and_decay(tmp_path):
     for blend in (True, False):
         model = SketchClassifier(**TINY, epochs=1, blend=blend).fit(X, y)
         assert any(record.get("stage") == "linear" for record in model.history_) == blend
+    for frozen in (0, 1):
+        model = SketchClassifier(**TINY, epochs=1, frozen_epochs=frozen, wide=False, validation_fraction=0).fit(X, y)
+        drawn = LearnableProjection(X.shape[1], 32).weight
+        assert torch.equal(model.model_.network.projection.weight, drawn) == frozen
     models["stopped"].save(tmp_path / "model")
     loaded = SketchClassifier.load(tmp_path / "model")
     assert (loaded.blend, tuple(loaded.momentum), loaded.decay) == (True, (0, 0), 0.0)
@@ -239,6 +245,7 @@ def test_rows_of_single_precision_are_predicted_as_those_of_double():
         ({"scheme": "gaussian"}, "'gaussian' cannot be learnt"),
         ({"dropout": 1.0}, "dropout=1.0 is not possible"),
         ({"epochs": 0}, "epochs=0 is not possible"),
+        ({"frozen_epochs": -1}, "frozen_epochs=-1 is not possible"),
         ({"hidden": 5}, "hidden=5 is not possible"),
         ({"validation_fraction": 1.0}, "a validation fraction of 1.0 is not possible"),
         ({"device": "tpu"}, "device 'tpu' is not possible"),

@@ -60,6 +60,7 @@ def test_nothing_is_left_of_a_first_portion_that_failed():
         ("scale_input", "max_abs"),
         ("pretrain", True),
         ("pretrain", 3),
+        ("frozen_epochs", 2),
     ],
 )
 def test_what_needs_all_rows_is_not_for_portions(name, value):

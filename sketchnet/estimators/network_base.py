@@ -33,6 +33,7 @@ _SETTINGS = {  # names of ours, and of the configs
     "options": "options",
     "learn_projection": "learn",
     "eta": "eta",
+    "frozen_epochs": "frozen_epochs",
     "wide": "wide",
     "hashed_columns": "hashed_columns",
     "normalise": "normalise",
@@ -67,6 +68,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         options=None,
         learn_projection=True,
         eta=1.0,
+        frozen_epochs=0,
         wide=True,
         hashed_columns=None,
         normalise="auto",
@@ -202,7 +204,8 @@ class NetworkEstimator(SparseInput, BaseEstimator):
     def _check_portions(self, model: Model) -> None:
         """Raise if something is to be learnt from all rows before the first step."""
         chosen = {**model.network.config.to_dict(), **model.training.to_dict()}
-        for name, possible in {"normalise": ("batch", "none"), "scale_input": ("none",), "pretrain": (0,)}.items():
+        only = {"normalise": ("batch", "none"), "scale_input": ("none",), "pretrain": (0,), "frozen_epochs": (0,)}
+        for name, possible in only.items():
             if chosen[name] not in possible:
                 raise InputError(f"{name}={getattr(self, name)!r} needs all rows at once; use fit")
 

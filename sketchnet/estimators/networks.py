@@ -28,6 +28,8 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         Learn the projection's non-zero weights, from their random values on. False: project once, then train.
     eta : float, default=1.0
         Probability with which a batch updates the learnt projection.
+    frozen_epochs : int, default=0
+        In the first so many epochs the learnt projection stays as it was drawn, and only then learns too.
     wide : bool, default=True
         A linear model on the original columns beside the network, learnt jointly.
     hashed_columns : int, default=None
@@ -100,6 +102,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         options=None,
         learn_projection=True,
         eta=1.0,
+        frozen_epochs=0,
         wide=True,
         hashed_columns=None,
         normalise="auto",

@@ -37,7 +37,7 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
     """An untrained model for rows like those of `data`; settings that are "auto", or not there, are chosen here."""
     given = {name: value for name, value in settings.items() if not is_auto(value)}
     of_network = {field.name for field in dataclasses.fields(AutoencoderConfig)} - {"n_columns", "seed"}
-    of_training = {field.name for field in dataclasses.fields(TrainingConfig)} - {"seed", "blend"}
+    of_training = {field.name for field in dataclasses.fields(TrainingConfig)} - {"seed", "blend", "frozen_epochs"}
     network = {name: given.pop(name) for name in list(given) if name in of_network}
     training = {name: given.pop(name) for name in list(given) if name in of_training}
     for name in given:

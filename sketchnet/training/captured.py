@@ -114,7 +114,7 @@ class CapturedSteps(Steps):
         self._rates = torch.zeros(self.n_batches, RATES, device=self._device)
         self._keys = torch.zeros(self.n_batches, 2, dtype=torch.int64, device=self._device)
         self._gates = None  # whether steps update the projection, where not all of them do
-        if network.config.learn and network.config.eta < 1:
+        if network.config.learn and (network.config.eta < 1 or self._config.frozen_epochs):
             self._gates = torch.zeros(self.n_batches, 1, device=self._device)
         self._at = torch.zeros((), dtype=torch.int64, device=self._device)
         self._loss, self._seen = torch.zeros((), dtype=torch.float64, device=self._device), 0
@@ -122,7 +122,7 @@ class CapturedSteps(Steps):
         if network.config.learn:
             network.projection.bias.data = network.projection.bias.data.to(self._device)
         kind = GpuAdam if self._config.optimiser == "adamw" else GpuMomentum
-        self._optimiser = kind(network, self._config, self._tables)
+        self._optimiser = kind(network, self._config, self._tables, self.n_batches)
         self._graph = self._capture()
 
     # -- a step
@@ -247,6 +247,7 @@ class CapturedSteps(Steps):
         self._rates.copy_(torch.tensor(rates))
         if self._gates is not None:
             updates = updates_projection(self._network.config.eta, config.seed, numbers)
+            updates &= epoch >= config.frozen_epochs
             self._gates.copy_(torch.from_numpy(updates)[:, None])
         self._at.fill_(skip)
 

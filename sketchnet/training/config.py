@@ -27,6 +27,9 @@ class TrainingConfig:
     `l2` applies to weights, never to biases or batch norm; in "adamw" it is decoupled. Training ends after `epochs`,
     after `patience` epochs without a better validation error, or after `seconds`; the network of the best epoch counts.
 
+    `frozen_epochs`: in the first so many epochs a projection that learns stays as it was drawn, and the rest of the
+    network learns alone; `patience` counts from their end. (In the dissertation, learning all at once did better.)
+
     `blend`: in the end, a linear model that is solved exactly goes into the wide path, as much of it as validation rows
     ask for (`training/linear.py`).
 
@@ -38,6 +41,7 @@ class TrainingConfig:
 
     epochs: int = 10
     batch_size: int = 256
+    frozen_epochs: int = 0
     optimiser: str = "adamw"
     rate: float = 1e-3
     sparse_rate: float | None = None
@@ -59,6 +63,7 @@ class TrainingConfig:
 
         for name in ("epochs", "batch_size"):
             fix(name, check_integer(name, getattr(self, name), 1, 2**31))
+        fix("frozen_epochs", check_integer("frozen_epochs", self.frozen_epochs, 0, 2**31))
         fix("seed", check_integer("seed", self.seed, 0, 2**64 - 1))
         check_choice("optimiser", self.optimiser, OPTIMISERS)
         for name in ("rate", "l2", "decay"):

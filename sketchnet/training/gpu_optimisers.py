@@ -1,6 +1,7 @@
 """Optimisers whose steps can be captured: rates are read from the GPU, copies of the weights are written in bfloat16.
 
-Rates of a step are three numbers for the dense layers, then three for each table of weights of columns.
+Rates of a step are three numbers for the dense layers, three for each table of weights of columns, and from the tenth
+on three for the bias of a projection.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from sketchnet.training.config import TrainingConfig
 from sketchnet.training.gpu_layers import Table
 from sketchnet.training.optimisers import LazyAdam, MomentumSGD
 
-RATES = 9
+RATES = 12
+_OF_BIAS = 9
 _SHORT = 1 << 16  # numbers: starting a kernel takes longer than working through them
 
 
 class _Dense:
     """The parameters that do not belong to columns, and copies in bfloat16 of those that products take."""
 
-    def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, Table]):
+    def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, Table], n_batches: int):
         self._config, self._tables = config, tables
+        self._frozen = config.frozen_epochs * n_batches  # steps
         held = {id(layer.weight) for layer in network.modules() if isinstance(layer, TableLayer)}
         self._parameters = [p for p in network.parameters() if id(p) not in held]
         self._parameters.sort(key=lambda p: p.ndim <= 1)  # weights, then biases, as `optimisers.Optimiser` has them
@@ -59,8 +62,8 @@ class _Dense:
 
 
 class GpuAdam(_Dense):
-    def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, Table]):
-        super().__init__(network, config, tables)
+    def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, Table], n_batches: int):
+        super().__init__(network, config, tables, n_batches)
         self._moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in self._parameters]
         for number, table in enumerate(tables.values(), start=1):
             table.offset = 3 * number
@@ -69,8 +72,8 @@ class GpuAdam(_Dense):
 
     @torch.no_grad()
     def step(self, rates: torch.Tensor, gate: torch.Tensor | None = None) -> None:
-        """Where `gate` is 0, the bias of the projection and its moments stay. (Corrections of its moments count such
-        steps too; torch's AdamW, on the processor, does not count them.)
+        """Where `gate` is 0, the bias of the projection and its moments stay. (Corrections of its moments count steps
+        that `eta` leaves out; torch's AdamW, on the processor, does not count them.)
         """
         here = torch.cuda.current_stream()
         self._side.wait_stream(here)
@@ -78,7 +81,8 @@ class GpuAdam(_Dense):
             with torch.cuda.stream(self._side if p.numel() < _SHORT else here):
                 gated = [p, *moments] if gate is not None and p is self._gated else []
                 before = [tensor.clone() for tensor in gated]
-                how = moments, rates, LazyAdam.betas, LazyAdam.epsilon, p.ndim > 1
+                mine = rates[_OF_BIAS:] if p is self._gated else rates
+                how = moments, mine, LazyAdam.betas, LazyAdam.epsilon, p.ndim > 1
                 backend("gpu").adam_all(p, copy, gradient.contiguous(), *how)
                 for tensor, old in zip(gated, before):
                     tensor.copy_(torch.where(gate > 0, tensor, old))
@@ -86,15 +90,21 @@ class GpuAdam(_Dense):
 
     def rates(self, epoch: int, step: int, total: int) -> list[float]:
         config, factor = self._config, LazyAdam.factor(step / total)
-        given = [(config.rate, LazyAdam.betas)]
+
+        def three(rate: float, betas: tuple[float, float], steps: int) -> list[float]:
+            first, second = 1 - betas[0] ** (steps + 1), sqrt(1 - betas[1] ** (steps + 1))
+            return [rate * factor / first, 1 / second, rate * factor * config.l2]
+
+        found = three(config.rate, LazyAdam.betas, step)
         for name in self._tables:
             rate = config.wide_rate if name == "wide" else config.sparse_rate
-            given.append((1.0 if rate is None else rate, LazyAdam.row_betas))
-        found = []
-        for rate, (beta1, beta2) in given:
-            first, second = 1 - beta1 ** (step + 1), sqrt(1 - beta2 ** (step + 1))
-            found += [rate * factor / first, 1 / second, rate * factor * config.l2]
-        return found + [0.0] * (RATES - len(found))
+            found += three(1.0 if rate is None else rate, LazyAdam.row_betas, step)
+        found += [0.0] * (_OF_BIAS - len(found))
+        return found + three(config.rate, LazyAdam.betas, self._since(step))
+
+    def _since(self, steps: int) -> int:
+        """Of so many steps, those since the projection is no longer frozen."""
+        return max(0, steps - self._frozen)
 
     def forget(self) -> None:
         self.refresh()
@@ -107,23 +117,25 @@ class GpuAdam(_Dense):
     def state(self, steps: int) -> dict[str, torch.Tensor]:
         """Under the names that torch's AdamW has for them."""
         tensors = {}
-        for n, (first, second) in enumerate(self._moments):
-            own = {"step": torch.tensor(float(steps)), "exp_avg": first, "exp_avg_sq": second}
+        for n, (p, (first, second)) in enumerate(zip(self._parameters, self._moments)):
+            taken = self._since(steps) if p is self._gated else steps
+            own = {"step": torch.tensor(float(taken)), "exp_avg": first, "exp_avg_sq": second}
             tensors |= {f"dense.{n}.{key}": value for key, value in own.items()}
         return tensors
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
         self.refresh()
         for n, (first, second) in enumerate(self._moments):
-            first.copy_(tensors[f"dense.{n}.exp_avg"])
-            second.copy_(tensors[f"dense.{n}.exp_avg_sq"])
+            if f"dense.{n}.step" in tensors:  # torch's AdamW has nothing of a bias that was never updated
+                first.copy_(tensors[f"dense.{n}.exp_avg"])
+                second.copy_(tensors[f"dense.{n}.exp_avg_sq"])
 
 
 class GpuMomentum(_Dense):
     """v = momentum * v + gradient + l2 * w; w -= rate * v."""
 
-    def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, Table]):
-        super().__init__(network, config, tables)
+    def __init__(self, network: SketchNetwork, config: TrainingConfig, tables: dict[str, Table], n_batches: int):
+        super().__init__(network, config, tables, n_batches)
         self._velocities, self._epoch = [torch.zeros_like(p) for p in self._parameters], 0
 
     @torch.no_grad()

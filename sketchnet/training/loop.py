@@ -79,6 +79,8 @@ def _claim_folder(folder: Path, model: Model, overwrite: bool) -> bool:
         checkpoint.set_aside(folder)
     if (folder / checkpoint.CONFIG).exists():
         theirs = checkpoint.read_config(folder)
+        if isinstance(theirs.get("training"), dict):  # settings that earlier versions did not have
+            theirs["training"] = {**TrainingConfig().to_dict(), **theirs["training"]}
         different = [part for part in ours if theirs.get(part) != ours[part]]
         if different:
             raise InputError(f"{folder} has another model, with another {different[0]}; choose another or overwrite it")
@@ -143,7 +145,8 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course: Cou
                 elif team.is_first:
                     checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict())
             state.epoch, state.step, state.loss, state.weight = state.epoch + 1, 0, 0.0, 0.0
-            enough = config.patience is not None and state.epoch - 1 - state.best_epoch >= config.patience
+            since = max(state.best_epoch + 1, config.frozen_epochs)  # patience is for what comes after them
+            enough = config.patience is not None and state.epoch - since >= config.patience
             if enough or (config.seconds is not None and state.seconds > config.seconds):
                 break
             if folder is not None:

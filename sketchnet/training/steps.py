@@ -78,7 +78,7 @@ class EagerSteps(Steps):
             step = epoch * self.n_batches + number
             self._optimiser.schedule(epoch, step / total)
             set_seed(self._network, config.seed, step)
-            choose_updates(self._network, config.seed, step)
+            choose_updates(self._network, config.seed, step, frozen=epoch < config.frozen_epochs)
             n = len(rows)
             loss = self.loss(rows, batch, step, self._team.take(n))
             value = float(self._team.sum(loss.detach().clone()))
@@ -156,11 +156,13 @@ def batch_loss(task: Task, outputs: torch.Tensor, examples: Examples, rows: np.n
     return (losses * weights).sum() / (n * examples.mean_weight)
 
 
-def choose_updates(network: SketchNetwork, seed: int, step: int) -> None:
-    """Let the batch update the projection with probability `eta`."""
+def choose_updates(network: SketchNetwork, seed: int, step: int, *, frozen: bool = False) -> None:
+    """Let the batch update the projection with probability `eta`, or not at all while it is `frozen`."""
     layer = network.projection
-    if isinstance(layer, LearnableProjection) and layer.eta < 1:
-        layer.requires_grad_(bool(updates_projection(layer.eta, seed, step)[0]))
+    if isinstance(layer, LearnableProjection):
+        wanted = not frozen and (layer.eta >= 1 or bool(updates_projection(layer.eta, seed, step)[0]))
+        if layer.weight.requires_grad != wanted:
+            layer.requires_grad_(wanted)
 
 
 def updates_projection(eta: float, seed: int, steps: int | np.ndarray) -> np.ndarray:

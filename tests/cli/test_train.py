@@ -98,3 +98,10 @@ def test_the_density_of_the_dissertations_srht_is_that_of_the_rows(task, here):
         good("train", "rows.svm", "--out", "new", "--scheme", "srht_sparse", *task, cwd=here)
     network = load_model(here / "new").network.config
     assert network.options == {"density": SRHT.thesis_density(N, network.n_columns)}  # too few to hold some back
+
+
+def test_frozen_epochs_are_a_setting_of_what_learns(here):
+    good("train", "rows.svm", "--out", "new", *TINY, "--set", "frozen_epochs=5", cwd=here)
+    assert load_model(here / "new").training.frozen_epochs == 5
+    message = "an autoencoder has no setting frozen_epochs"
+    bad("train", "rows.svm", "--task", "autoencoder", "--set", "frozen_epochs=5", message=message, cwd=here)

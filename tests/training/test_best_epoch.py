@@ -45,6 +45,12 @@ def test_patience():
     assert evaluate(model.network, model.task, valid) == min(errors(model))
 
 
+def test_patience_is_for_what_comes_after_frozen_epochs():
+    model, given, valid = noise(epochs=50, patience=1, frozen_epochs=20)
+    train(model, given, valid)
+    assert len(errors(model)) == max(model.history[-1]["best_epoch"], 20) + 1 < 50
+
+
 @pytest.mark.parametrize("with_folder", [False, True])
 def test_no_time_is_time_for_one_epoch(with_folder, tmp_path):
     model = trained(

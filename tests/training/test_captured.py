@@ -24,6 +24,7 @@ from sketchnet.training.loop import train
 from sketchnet.training.processes import Processes
 from sketchnet.training.steps import PlainSteps
 from sketchnet.training.task import Task
+from tests.training.toy import moved_in_epochs
 
 CPU = backend("cpu")
 FIXED = {"learn_projection": False, "wide": False}
@@ -176,6 +177,7 @@ def rows(n=500):
         {"hashed_columns": 500, "hidden": ()},
         {"scale_input": "max_abs", "batch_size": 64},
         {"eta": 0.5, "wide": False, "normalise": "none", "hidden_norm": False},
+        {"frozen_epochs": 1, "normalise": "none", "hidden_norm": False},
         {"scheme": "li", "options": {"s": 20}, "wide": False},
         {"scheme": "li", "wide": False, "eta": 0.3},
         FIXED,
@@ -203,7 +205,9 @@ def test_the_same_steps(gpu, settings, n_classes, room, monkeypatch):
     assert all(p.is_contiguous() for model in (ours, theirs) for p in model.model_.network.parameters())
 
 
-@pytest.mark.parametrize("settings", [{}, FIXED, {**FIXED, "optimiser": "sgd", "learning_rate": 0.01}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"frozen_epochs": 2}, FIXED, {**FIXED, "optimiser": "sgd", "learning_rate": 0.01}]
+)
 @pytest.mark.parametrize(("moved", "room"), [(False, float("inf")), (True, float("inf")), (False, 0)])
 def test_a_stopped_run_goes_on(gpu, settings, moved, room, tmp_path, monkeypatch):
     """In the middle of an epoch, here or as plain steps elsewhere, to the same weights."""
@@ -232,6 +236,16 @@ def test_a_stopped_run_goes_on(gpu, settings, moved, room, tmp_path, monkeypatch
     for name, tensor in whole.network.state_dict().items():
         if not name.endswith("num_batches_tracked"):  # which captured steps leave alone
             torch.testing.assert_close(again.network.state_dict()[name], tensor, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("eta", [1.0, 0.5])
+def test_a_frozen_projection_stays_as_it_was_drawn_and_then_learns(gpu, eta):
+    X, y = rows()
+    task = Task.of_labels(y)
+    estimator = SketchClassifier(**{**SMALL, "epochs": 4, "eta": eta, "frozen_epochs": 2, "normalise": "none"})
+    examples = Examples(estimator._batch(X), task.encode(y))
+    moved = moved_in_epochs(estimator._build(task, examples.data, 0), examples)
+    assert moved == [{"last"}] * 2 + [{"weight", "bias", "last"}] * 2
 
 
 def test_what_goes_wrong_at_the_start_leaves_the_network_as_it_was(gpu, monkeypatch):

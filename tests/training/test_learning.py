@@ -12,7 +12,16 @@ from sketchnet.training.loop import train
 from sketchnet.training.steps import evaluate
 from tests.statistics import FAILURE
 from tests.training.test_optimisers import Dense, assert_same_weights
-from tests.training.toy import every_optimiser, examples, make_model, toy, trained, training
+from tests.training.toy import (
+    every_optimiser,
+    examples,
+    make_model,
+    moved_in_epochs,
+    toy,
+    trained,
+    training,
+    without_seconds,
+)
 
 
 def test_no_linear_model_learns_the_toy():
@@ -74,3 +83,22 @@ def test_errors_in_the_history_are_those_of_unseen_rows(kind):
     unseen = examples(kind, 1000, seed=2, task=model.task)[0]
     noise = stats.norm.isf(FAILURE / 2) * np.sqrt(2 * 0.25 / 1000)
     assert abs(told - evaluate(model.network, model.task, unseen)[0]) < noise
+
+
+@every_optimiser
+@pytest.mark.parametrize("scheme", ["count_sketch", "li"])
+def test_a_frozen_projection_stays_as_it_was_drawn_and_then_learns(optimiser, scheme):
+    given, task = examples("binary", 400)
+    settings = training(optimiser, epochs=4, frozen_epochs=2, l2=0.01)
+    model = make_model(task, settings, scheme=scheme, normalise="none")
+    assert moved_in_epochs(model, given) == [{"last"}] * 2 + [{"weight", "bias", "last"}] * 2
+    assert all(parameter.requires_grad for parameter in model.network.parameters())
+
+
+def test_rates_are_tried_on_a_projection_that_learns():
+    free = {"sparse_rate": None, "wide_rate": None, "epochs": 1}
+    histories = [trained(training={**free, "frozen_epochs": frozen}).history for frozen in (0, 1)]
+    (rates, *epochs), (their_rates, *their_epochs) = map(without_seconds, histories)
+    assert rates == their_rates
+    assert rates["stage"] == "rates"
+    assert epochs != their_epochs

@@ -3,6 +3,7 @@
 Runs have 8 steps an epoch and 4 epochs.
 """
 
+import json
 import os
 import signal
 
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from sketchnet.errors import Interrupted, TrainingError
+from sketchnet.errors import InputError, Interrupted, TrainingError
 from sketchnet.training import checkpoint
 from sketchnet.training.loop import train
+from sketchnet.training.model import load_model
 from tests.training.toy import (
     EVERYTHING,
     assert_same_network,
@@ -64,7 +66,17 @@ def assert_same_run(folder, model, whole):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("settings", [training("adamw"), training("sgd"), CHOSEN], ids=["adamw", "sgd", "chosen"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        training("adamw"),
+        training("sgd"),
+        CHOSEN,
+        training("adamw", frozen_epochs=2),
+        training("sgd", frozen_epochs=2),
+    ],
+    ids=["adamw", "sgd", "chosen", "adamw, frozen", "sgd, frozen"],
+)
 def test_crashed_at_any_step_and_continued_equals_uninterrupted(settings, tmp_path):
     settings, folder = {**settings, "epochs": 4}, tmp_path / "model"
     whole = trained(**CUT, training=settings)
@@ -73,6 +85,20 @@ def test_crashed_at_any_step_and_continued_equals_uninterrupted(settings, tmp_pa
             trained(**CUT, training=settings, folder=folder, tick=crash_at(step))
     continued = trained(**CUT, training=settings, folder=folder)
     assert_same_run(folder, continued, whole)
+
+
+def test_a_run_of_a_version_with_fewer_settings_goes_on(tmp_path):
+    folder = tmp_path / "model"
+    with pytest.raises(Crash):
+        trained(**CUT, training={"epochs": 4}, folder=folder, tick=crash_at(20))
+    config = json.loads((folder / checkpoint.CONFIG).read_text())
+    del config["training"]["frozen_epochs"]
+    (folder / checkpoint.CONFIG).write_text(json.dumps(config))
+    with pytest.raises(InputError, match="another model, with another training"):
+        trained(**CUT, training={"epochs": 4, "frozen_epochs": 1}, folder=folder)
+    continued = trained(**CUT, training={"epochs": 4}, folder=folder)
+    assert_same_run(folder, continued, trained(**CUT, training={"epochs": 4}))
+    assert load_model(folder).training == continued.training
 
 
 @every_optimiser

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
 from sketchnet.data import CsrBatch
@@ -89,3 +90,19 @@ def assert_same_network(a, b):
 
 def without_seconds(history):
     return [{key: value for key, value in record.items() if not key.startswith("seconds")} for record in history]
+
+
+def moved_in_epochs(model, given, valid=None):
+    """Train a model; for each epoch, what it moved of the projection's parameters and the last layer's weights."""
+    network, before, moved = model.network, {}, []
+
+    def look(record):
+        parts = {**dict(network.projection.named_parameters()), "last": network.layers[-1].weight}
+        now = {name: tensor.detach().clone() for name, tensor in parts.items()}
+        if "loss" in record:
+            moved.append({name for name, tensor in now.items() if not torch.equal(tensor, before[name])})
+        before.update(now)
+
+    look({})
+    train(model, given, valid, report=look)
+    return moved
