@@ -31,6 +31,7 @@ _SETTINGS = {  # names of ours, and of the configs
     "binary_codes": "binary_codes",
     "noise": "noise",
     "feature_dropout": "feature_dropout",
+    "loss": "loss",
     "pretrain": "pretrain",
     "epochs": "epochs",
     "batch_size": "batch_size",
@@ -71,6 +72,9 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
     feature_dropout : float or "auto"
         Share of a row's non-zeros that is left out at random in training, before a projection; all of the row has to be
         given back.
+    loss : {"direction", "mse"}, default="direction"
+        Of real rows: the squared distance of directions, or the mean squared error of the numbers. Counts have their
+        cross-entropy.
     pretrain : bool or int, default=True
         Train a restricted Boltzmann machine for each layer first, for so many epochs.
     epochs, batch_size, learning_rate, l2 : number or "auto"
@@ -106,6 +110,7 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         binary_codes=False,
         noise=4.0,
         feature_dropout="auto",
+        loss="direction",
         pretrain=True,
         epochs="auto",
         batch_size="auto",

@@ -11,13 +11,14 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from sketchnet.data.csr import CsrBatch
-from sketchnet.data.shard_set import ShardSet, open_shards
+from sketchnet.data.csr import CsrBatch, without_torch
+from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
 from sketchnet.estimators.rows import SparseInput
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.evaluation.attribution import contributions
 from sketchnet.pretraining.course import Pretrained
+from sketchnet.projection.rows import opened
 from sketchnet.training.course import Supervised, silent
 from sketchnet.training.defaults import build_model, choose_device, describe, is_auto
 from sketchnet.training.examples import Examples, hold_back
@@ -213,8 +214,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
 
     def _rows_and_labels(self, X, y, *, reset: bool):
         """(rows, labels, names of the labels' numbers): names where labels are the data set's own, and have any."""
-        if isinstance(X, str | Path):
-            X = open_shards(X)
+        X = without_torch(opened(X))
         if isinstance(X, CsrBatch | ShardSet):
             y, names = _own_labels(X) if y is None else (y, None)
             if X.n_rows == 0:

@@ -20,6 +20,7 @@ from sketchnet.nn.numbering import number_type
 from sketchnet.projection import SCHEMES
 
 VISIBLE = ("counts", "real")
+LOSSES = ("direction", "mse")
 UNITS = {"binary": nn.Sigmoid, "relu": nn.ReLU}
 _ROWS, _NUMBERS = 1024, 1 << 24  # looked at together: so many rows, if they have no more numbers than that
 
@@ -38,6 +39,8 @@ class AutoencoderConfig:
     the deviation `noise` in training, which drives them to 0 or 1 (Salakhutdinov and Hinton's semantic hashing, 2009).
     feature_dropout: the share of a row's non-zeros that is left out in training before the rest is projected and
     encoded; all of the row has to be given back. So codes must follow from what words have in common.
+    loss: of real rows, the squared distance of directions, or the mean squared error of the numbers ("mse"). Counts
+    have their cross-entropy.
     """
 
     n_columns: int
@@ -51,6 +54,7 @@ class AutoencoderConfig:
     binary_codes: bool = False
     noise: float = 4.0
     feature_dropout: float = 0.0
+    loss: str = "direction"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -66,6 +70,9 @@ class AutoencoderConfig:
         fix("binary_codes", check_flag("binary_codes", self.binary_codes))
         check_choice("visible", self.visible, VISIBLE)
         check_choice("units", self.units, UNITS)
+        check_choice("loss", self.loss, LOSSES)
+        if self.loss == "mse" and self.visible == "counts":
+            raise InputError("loss='mse' is not possible with visible='counts', which have their cross-entropy")
         fix("options", check_options("options", self.options))
         if not isinstance(self.hidden, list | tuple):
             raise InputError(f"hidden={self.hidden!r} is not possible; it is a list of widths, such as [500, 250]")
@@ -191,8 +198,8 @@ class Autoencoder(nn.Module):
 
     def losses(self, rows: torch.Tensor, seen: torch.Tensor | None = None, mine: slice = slice(None)) -> torch.Tensor:
         """Of some rows of a batch, of which the encoder sees `seen`, or all there is: the mean cross-entropy of each
-        one's words, zero for an empty document; or the squared distance of real rows, both brought to the length 1.
-        The noise of training is drawn for the whole batch.
+        one's words, zero for an empty document; or of real rows the squared distance, both brought to the length 1, or
+        the mean squared error. The noise of training is drawn for the whole batch.
         """
         config, noise = self.config, None
         if self.training and config.binary_codes and config.noise > 0:
@@ -202,6 +209,8 @@ class Autoencoder(nn.Module):
         if config.visible == "counts":
             lengths = rows.sum(dim=1).clamp(min=1)
             return -(rows * functional.log_softmax(back, dim=1)).sum(dim=1) / lengths
+        if config.loss == "mse":
+            return (back - rows).square().mean(dim=1)
         return (functional.normalize(back) - functional.normalize(rows)).square().sum(dim=1)
 
 

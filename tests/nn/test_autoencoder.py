@@ -226,6 +226,20 @@ def autoencoder_on_meta(n_columns):
     return Autoencoder(AutoencoderConfig(n_columns, "real", "count_sketch", 50, hidden=(2,), n_codes=1))
 
 
+def test_losses_of_real_rows():
+    """By their definitions, of what is given back."""
+    rows = torch.from_numpy(documents()).double() - 1
+    for loss in ("direction", "mse"):
+        network = autoencoder(visible="real", loss=loss)
+        back = network.decode(network.encode(rows))
+        if loss == "direction":
+            one, other = (x / x.norm(dim=1, keepdim=True) for x in (rows, back))
+            expected = (one - other).square().sum(dim=1)
+        else:
+            expected = (rows - back).square().sum(dim=1) / rows.shape[1]
+        torch.testing.assert_close(network.losses(rows), expected)
+
+
 def test_rows_that_cannot_be():
     network = autoencoder()
     counts = documents()
@@ -253,6 +267,8 @@ def test_rows_that_cannot_be():
         ({"visible": "binary"}, "visible='binary' is not possible; allowed are counts, real"),
         ({"units": "tanh"}, "units='tanh' is not possible; allowed are binary, relu"),
         ({"noise": -1.0}, "noise=-1.0 is not possible"),
+        ({"loss": "mae", "visible": "real"}, "loss='mae' is not possible; allowed are direction, mse"),
+        ({"loss": "mse"}, "loss='mse' is not possible with visible='counts'"),
         ({"binary_codes": "yes"}, "binary_codes='yes' is not possible"),
         ({"scheme": "hash", "visible": "real"}, "scheme='hash' is not possible"),
         ({"scheme": "gaussian"}, "visible='counts' is not possible behind a projection"),
@@ -266,5 +282,5 @@ def test_impossible_settings(settings, message):
 
 
 def test_settings_survive_a_file():
-    config = AutoencoderConfig(10**9, "real", "li", 100, {"s": 50}, [8, 4], 2, "relu", True, 1, 0.5, 2**63)
+    config = AutoencoderConfig(10**9, "real", "li", 100, {"s": 50}, [8, 4], 2, "relu", True, 1, 0.5, "mse", 2**63)
     assert AutoencoderConfig(**json.loads(json.dumps(config.to_dict()))) == config
