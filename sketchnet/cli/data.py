@@ -10,26 +10,40 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.lines import print_table
+from sketchnet.cli.seed import UnusedSeed
 
 data_app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
-    help="Named data sets: what there is, and what is on this machine.",
 )
 
 _COLUMNS = ("name", "train", "test", "features", "classes", "density", "on this machine")
 _LEFT = (0, 6)  # no numbers
 
 
-@data_app.callback()
-def _data() -> None:
-    # Keeps `list` a verb of its own: typer folds an app's only command into the app.
-    pass
+@data_app.callback(invoke_without_command=True)
+def data(
+    context: typer.Context,
+    seed: UnusedSeed = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="List them as one JSON array.")] = False,
+) -> None:
+    """Named data sets: what there is, and what is on this machine.
+
+    \b
+    Examples:
+      sketchnet data list
+      sketchnet data --json
+    """
+    context.obj = as_json
+    if context.invoked_subcommand is None:  # with options alone there is one thing to do
+        list_command(context, seed, as_json)
 
 
 @data_app.command("list", short_help="List them, with their sizes and where their files are.")
 def list_command(
+    context: typer.Context,
+    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """List the named data sets, with their sizes in the dissertation's table and where their files are.
@@ -42,7 +56,7 @@ def list_command(
     from sketchnet.data.datasets import list_datasets
 
     infos = list_datasets()
-    if as_json:
+    if as_json or context.obj:  # also before the word list
         print(json.dumps([{**asdict(info), "path": info.path and str(info.path)} for info in infos], indent=2))
         return
     rows = [_row(info) for info in infos]

@@ -23,6 +23,9 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Of each network. [default: 1; 3 to 10 where runs are ranked]")
     ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31, help="The first of the seeds; others follow it, one by one.")
+    ] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that measure at once.")] = 1,
     as_list: Annotated[bool, typer.Option("--list", help="List the labels, and end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -52,9 +55,10 @@ def reproduce(
     chosen = [find_experiment(label) for label in (LABELS if labels == ["all"] else labels)]
     begun = time.perf_counter()
     with progress_steps(f"measuring at scale {scale}") as progress:
-        results = measure(chosen, scale, out, device=device, search=search, seeds=seeds, jobs=jobs, progress=progress)
+        how = {"device": device, "search": search, "seeds": seeds, "first_seed": seed, "jobs": jobs}
+        results = measure(chosen, scale, out, **how, progress=progress)
     failed = len(results.failures)  # what failed before was tried again
-    left = len(missing_cells(chosen, scale, results, search, seeds)) - failed
+    left = len(missing_cells(chosen, scale, results, search, seeds, seed)) - failed
     summary = {e.label: count_verdicts(e, scale, results) for e in chosen}
     found = {"results": str(out / RESULTS), "seconds": round(time.perf_counter() - begun, 1)}
     found |= {"missing": left, "failed": failed}

@@ -91,10 +91,11 @@ class Experiment:
     larger_is_better: bool = False
     note: str = ""  # what differs from the dissertation's experiment, and why
 
-    def cells(self, scale: str, seeds: int | None = None) -> list[tuple[Cell, int]]:
+    def cells(self, scale: str, seeds: int | None = None, first_seed: int = 0) -> list[tuple[Cell, int]]:
         """Everything to measure, with its seed: of as many as the label asks for at that scale, unless told."""
         found = {}
-        for seed in range(self.seeds[scale] if seeds is None else seeds):
+        n_seeds = self.seeds[scale] if seeds is None else seeds
+        for seed in range(first_seed, first_seed + n_seeds):
             for entry in self.entries(scale):
                 if entry.cell is not None:
                     found[entry.cell.key, seed] = (entry.cell, seed)

@@ -33,16 +33,17 @@ def reproduce(
     device: str = "auto",
     search: int = 0,
     seeds: int | None = None,
+    first_seed: int = 0,
     jobs: int = 1,
     progress: Callable[[int, int, str], None] = lambda done, total, note: None,
 ) -> Results:
     """Measure the missing cells of the experiments, one line each in `folder`/results.jsonl.
 
     Interrupted, it goes on where it was. With `search`, settings of networks are first chosen by so many trials on
-    validation rows. `seeds`: of each cell, instead of as many as its label asks for. With `jobs`, so many processes
-    measure at once; those cells that are about time come last, alone. A cell that cannot be measured, for want of a
-    data set or a package, is noted as missing, with the reason, and one with any other error as failed; both are tried
-    again next time.
+    validation rows. `seeds`: of each cell, instead of as many as its label asks for; they are numbered from
+    `first_seed` on. With `jobs`, so many processes measure at once; those cells that are about time come last, alone.
+    A cell that cannot be measured, for want of a data set or a package, is noted as missing, with the reason, and one
+    with any other error as failed; both are tried again next time.
     """
     check_device(device)  # before anything is measured
     if search:
@@ -52,7 +53,7 @@ def reproduce(
         folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / RESULTS):
         results = Results(folder / RESULTS)
-        wanted = missing_cells(experiments, scale, results, search, seeds)
+        wanted = missing_cells(experiments, scale, results, search, seeds, first_seed)
         shared = [place for place in wanted if not _is_about_time(place[0])] if jobs > 1 else []
         alone = [place for place in wanted if place not in shared]
         total, done = len(wanted), 0
@@ -65,12 +66,17 @@ def reproduce(
 
 
 def missing_cells(
-    experiments: list[Experiment], scale: str, results: Results, search: int = 0, seeds: int | None = None
+    experiments: list[Experiment],
+    scale: str,
+    results: Results,
+    search: int = 0,
+    seeds: int | None = None,
+    first_seed: int = 0,
 ) -> list[tuple[Cell, int]]:
     """(cell, seed) that have no number yet. First seeds come first, so that what is cut off has whole seeds; cells with
     the same data stand together, so that it is made once.
     """
-    places = [place for experiment in experiments for place in experiment.cells(scale, seeds)]
+    places = [place for experiment in experiments for place in experiment.cells(scale, seeds, first_seed)]
     wanted = {(cell.key, seed): (cell, seed) for cell, seed in places}
     missing = [place for place in wanted.values() if not _is_done(results.get(scale, *place), search)]
     return sorted(missing, key=lambda place: (place[1], place[0].key))

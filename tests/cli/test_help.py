@@ -1,13 +1,31 @@
-"""The help of every verb that takes a model shows how it is called."""
+"""The help of every verb shows how it is called, and that it takes what all verbs take."""
+
+import json
 
 import pytest
 
 from tests.cli.command_line import good
 
+VERBS = "ingest synth data project train predict encode similar evaluate explain reproduce report".split()
 
-@pytest.mark.parametrize("verb", "train predict evaluate explain encode similar".split())
-def test_help_has_examples(verb, tmp_path):
-    assert f"sketchnet {verb} " in good(verb, "--help", cwd=tmp_path)
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_examples_and_what_all_verbs_take(verb, tmp_path):
+    said = good(verb, "--help", cwd=tmp_path)
+    assert f"sketchnet {verb} " in said.partition("Example")[2].partition("Options:")[0]
+    for option in ("--seed", "--json"):
+        assert f"  {option} " in said
+
+
+def test_no_verb_is_left_out(tmp_path):
+    listed = good("--help", cwd=tmp_path).partition("Commands:")[2].splitlines()
+    assert sorted(line.split()[0] for line in listed if line) == sorted(VERBS)
+
+
+def test_data_takes_options_before_and_after_list(tmp_path):
+    wanted = json.loads(good("data", "list", "--json", "--seed", "3", cwd=tmp_path))
+    for args in (("--json",), ("--json", "list"), ("--seed", "3", "--json")):
+        assert json.loads(good("data", *args, cwd=tmp_path)) == wanted
 
 
 def test_the_list_of_verbs_cuts_no_sentence_short(tmp_path):

@@ -47,6 +47,14 @@ def test_several_processes_find_the_same(tmp_path):
     assert len(found["1"]) == 3
 
 
+def test_seeds_are_numbered_from_the_first(tmp_path):
+    asked = ("reproduce", "tab:datasets_nnz", "--scale", "smoke", "--out", "out", "--json")
+    for first in ("0", "7"):  # the second run adds to the first
+        assert json.loads(good(*asked, "--seeds", "2", "--seed", first, cwd=tmp_path))["missing"] == 0
+    records = map(json.loads, (tmp_path / "out/results.jsonl").read_text().splitlines())
+    assert {record["seed"] for record in records} == {0, 1, 7, 8}
+
+
 def test_lists_labels(tmp_path):
     assert list(json.loads(good("reproduce", "--list", "--json", cwd=tmp_path))) == list(LABELS)
 
