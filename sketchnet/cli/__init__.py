@@ -23,6 +23,7 @@ from sketchnet.cli.reproduce import reproduce
 from sketchnet.cli.similar import similar
 from sketchnet.cli.synth import synth
 from sketchnet.cli.train import train
+from sketchnet.cli.usage import UsageError, described, wants_help
 from sketchnet.errors import InputError, Interrupted, SketchnetError
 from sketchnet.memory import ran_out
 
@@ -69,11 +70,17 @@ _RESUMABLE = ("ingest", "project", "reproduce", "synth", "train")
 
 def main() -> None:
     try:
-        app()
-    except SystemExit as end:
-        if end.code == _INTERRUPTED:
+        code = app(standalone_mode=False)  # typer would print bad usage itself, in four lines
+        if code == _INTERRUPTED:
             _fail("stopped as asked" + _go_on() * (_verb() in _RESUMABLE), 1)
-        raise
+        sys.exit(code)
+    except UsageError as error:
+        if wants_help(error):
+            error.show()
+            sys.exit(2)
+        _fail(described(error, sys.argv[1:]), 2)
+    except typer.Abort:
+        _fail("stopped", 1)
     except Interrupted:
         _fail("stopped as asked" + _go_on(), 1)
     except InputError as error:

@@ -19,7 +19,7 @@ from tests.cli.planted import TINY
         ("predict nothing rows.svm", "nothing is no model: there is no nothing/config.json"),
         ("predict rows.svm rows.svm", "rows.svm is no model"),
         ("predict rows missing.svm", "there is no file missing.svm"),
-        ("predict rows", "Missing argument 'INPUT'"),
+        ("predict rows", "missing argument 'INPUT'; its arguments are MODEL INPUT; try sketchnet predict --help"),
         ("predict rows nan.svm", "nan.svm:1:5: value 'nan' is not a finite decimal number"),
         ("predict rows nan.npz", "NaN or infinity: nan in row 0, column 3"),
         ("predict rows far.svm", "row 1 has column id 51; the model was trained on 1 to 50"),
@@ -73,8 +73,8 @@ from tests.cli.planted import TINY
         ("explain nothing rows.svm", "nothing is no model"),
         ("explain rows empty.svm", "empty.svm has no rows"),
         ("explain rows rows.svm --row 1000", "rows.svm has 240 rows; --row 1000 is beyond them"),
-        ("explain rows rows.svm --row -1", "Invalid value for '--row'"),
-        ("explain rows rows.svm --top 0", "Invalid value for '--top'"),
+        ("explain rows rows.svm --row -1", "--row -1 is not possible; it must be greater than or equal to 0"),
+        ("explain rows rows.svm --top 0", "--top 0 is not possible; it must be greater than or equal to 1"),
         ("explain rows rows.svm --output 3", "--output 3 is not possible; classes are -1, 1"),
         ("explain numbers rows.svm --output 3", "not what this model predicts"),
         ("explain rows -", "cannot come from standard input"),
@@ -163,7 +163,7 @@ def test_a_missing_package_is_bad_usage(package, args, here, monkeypatch):
     ],
 )
 def test_failures_of_the_system_are_one_line(error, message, monkeypatch, tmp_path):
-    def fails():
+    def fails(**_):
         raise error
 
     monkeypatch.setattr(cli, "app", fails)
@@ -172,7 +172,7 @@ def test_failures_of_the_system_are_one_line(error, message, monkeypatch, tmp_pa
 
 
 def test_mistakes_of_ours_stay_visible(monkeypatch, tmp_path):
-    def fails():
+    def fails(**_):
         raise RuntimeError("shapes differ")
 
     monkeypatch.setattr(cli, "app", fails)

@@ -136,7 +136,7 @@ def test_npz(tmp_path):
         (["a.svm", "out", "--memory", "1MB"], "--memory 1MB is too little"),
         (["a.svm", "out", "--norm", "l2"], "--norm is for text, but a.svm is read as svmlight"),
         (["a.svm", "out", "--header"], "--header is for text and table, but a.svm is read as svmlight"),
-        (["a.svm", "out", "--columns", "0"], "Invalid value for '--columns'"),
+        (["a.svm", "out", "--columns", "0"], "--columns 0 is not possible"),
         (["a.svm", "."], "has files that no ingest wrote"),
         (["a.svm", "out", "--like", "nothing"], "there is no nothing/dataset.json"),
         (["a.svm", "out", "--like", "table"], "a.svm is read as ids and cannot be like table, which was read as table"),

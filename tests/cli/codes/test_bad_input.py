@@ -44,7 +44,7 @@ CODES = " --task autoencoder --hidden 8 --epochs 1"
         ("similar model - --rows 1", "INPUT cannot come from standard input"),
         ("similar model test.svm --rows 1,x", "--rows 1,x is not possible"),
         ("similar model test.svm --rows 150", "test.svm has 150 rows; --rows 150 is beyond them"),
-        ("similar model test.svm --rows 1 -n 0", "Invalid value for '-n'"),
+        ("similar model test.svm --rows 1 -n 0", "-n 0 is not possible"),
         ("similar model empty.svm --rows 0", "empty.svm has no rows to find"),
         ("similar model missing.npy --rows 0", "there is no file missing.npy"),
         ("similar model text.npy --rows 0", "text.npy is no array"),

@@ -1,0 +1,76 @@
+"""Bad usage in one line: what was given, what is allowed, where to read more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import typer
+
+from sketchnet.checks import meant
+
+UsageError = typer.BadParameter.__base__  # which typer itself does not name; where it comes from has changed
+
+
+def wants_help(error: UsageError) -> bool:
+    """Whether nothing was given, so that the message is the whole help."""
+    return type(error).__name__ == "NoArgsIsHelpError"
+
+
+def described(error: UsageError, words: Sequence[str]) -> str:
+    """The line for an error in the words of a command line."""
+    verbs = [word for word in words[:1] if not word.startswith("-")] if error.ctx is None else _verbs(error.ctx)
+    hint = f"try {' '.join(['sketchnet', *verbs])} --help"
+    return f"{_what(error, words)}; {hint}"
+
+
+def _verbs(context) -> list[str]:
+    """`data list` of `sketchnet data list`, however sketchnet was called."""
+    verbs = []
+    while context is not None and context.parent is not None:
+        verbs.insert(0, context.info_name)
+        context = context.parent
+    return verbs
+
+
+def _what(error: UsageError, words: Sequence[str]) -> str:
+    said = error.format_message().rstrip(".").replace("\n", " ")
+    if error.ctx is None:
+        return _small(said)
+    command = error.ctx.command
+    option = getattr(error, "option_name", None)
+    if option is not None and hasattr(error, "possibilities"):
+        return f"there is no option {option}; {meant(option, _options(command.get_params(error.ctx)))}"
+    if said.startswith("No such command"):
+        given = re.search("'(.*?)'", said)[1]
+        return f"there is no verb {given!r}; {meant(given, command.list_commands(error.ctx))}"
+    parameter = getattr(error, "param", None)
+    if parameter is not None and parameter.param_type_name == "option":
+        value = _given(parameter.opts, words)
+        # pydantic's words are about an "input"; ours name it.
+        allowed = re.sub("^Input should be", "it must be", error.message).partition(", unable")[0].rstrip(".")
+        return f"{parameter.opts[0]} {value} is not possible; {allowed}"
+    arguments = [p.metavar or p.name.upper() for p in command.params if p.param_type_name == "argument"]
+    return f"{_small(said)}; its arguments are {' '.join(arguments) or 'none'}"
+
+
+def _options(parameters) -> list[str]:
+    return [name for p in parameters if p.param_type_name == "option" for name in (*p.opts, *p.secondary_opts)]
+
+
+def _given(names: Sequence[str], words: Sequence[str]) -> str:
+    """What a command line says of an option, the last time it does: `--name x`, `--name=x`, `-n x` or `-nx`."""
+    found = ""
+    for word, following in zip(words, [*words[1:], ""]):
+        name, equals, value = word.partition("=")
+        if word in names:
+            found = following
+        elif equals and name in names and name.startswith("--"):
+            found = value
+        elif word[:2] in names and not word.startswith("--"):
+            found = word[2:]
+    return found
+
+
+def _small(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
