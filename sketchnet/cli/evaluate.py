@@ -84,6 +84,8 @@ def targets_of(model, data, path: Path):
     """The labels as the model's task encodes them; those that it does not know are bad input."""
     from scipy import sparse
 
+    from sketchnet.cli.model_rows import names_of_classes
+
     if data.n_rows == 0:
         raise InputError(f"{path} has no rows to measure the model on")
     for part in data.parts:
@@ -96,10 +98,11 @@ def targets_of(model, data, path: Path):
         kinds = {True: "several labels a row", False: "one label a row"}
         given, wanted = kinds[sparse.issparse(labels)], kinds[task.kind == "multilabel"]
         raise InputError(f"{path} has {given}, the model was trained on {wanted}")
-    ours, theirs = (description.get("classes") or [] for description in (model.data, data.descriptions[0]))
-    new = [name for name in theirs if name not in ours]
+    ours, theirs = names_of_classes(model.data), names_of_classes(data.descriptions[0])
+    known = model.data.get("classes") or []
+    new = [name for name in theirs if name not in known]
     if new:
-        raise InputError(f"{path} has the class {new[0]!r}; the model knows {', '.join(ours[:10]) or 'numbers'}")
+        raise InputError(f"{path} has the class {new[0]!r}; the model knows {', '.join(known[:10]) or 'numbers'}")
     if theirs != ours:
         raise InputError(f"{path} numbers its classes otherwise than the model; ingest it --like the training rows")
     return task.encode(labels)

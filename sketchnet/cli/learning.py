@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from sketchnet.cli.model_rows import without_labels
+from sketchnet.cli.model_rows import names_of_classes, without_labels
 from sketchnet.data.batches import iterate_batches
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet
@@ -38,7 +38,7 @@ class Labels:
 
     def examples(self, data: ShardSet) -> Examples:
         """Of the training rows, then of others with their classes."""
-        names, labels = _names(data), data.labels
+        names, labels = names_of_classes(data.descriptions[0]), data.labels
         if self._task is None:
             self._task, self._names = _task_of(data, self._regression), names
         theirs, ours = _labels_a_row(labels), "several" if self._task.kind == "multilabel" else "one"
@@ -125,12 +125,6 @@ class Codes:
             for batch in iterate_batches(rows, network.at_once, shuffle=False):
                 total += float(network.losses(network.visible(batch)).double().sum())
         return {"loss": total / rows.n_rows}
-
-
-def _names(data: ShardSet) -> list[str]:
-    """Of the classes; none where they say no more than numbers."""
-    names = data.descriptions[0].get("classes") or []
-    return [] if names == [str(number) for number in range(len(names))] else names
 
 
 def _labels_a_row(labels) -> str:

@@ -243,6 +243,12 @@ class ModelRows:
         return replace(batch, n_columns=config.n_columns)
 
 
+def names_of_classes(description: dict) -> list[str]:
+    """Those of a data set's description; none where they say no more than numbers."""
+    names = description.get("classes") or []
+    return [] if names == [str(number) for number in range(len(names))] else names
+
+
 def without_labels(known: dict) -> dict:
     """The description by which rows are read whose labels may be there, or not, or wrong."""
     known, encoder = {**known, "labels": "multi"}, known.get("encoder")  # svmlight: any number of labels, or none

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 
+from sketchnet.data import open_shards, write_svmlight
 from tests.cli.command_line import good
-from tests.cli.planted import FIELDS, N
+from tests.cli.planted import FIELDS, TINY, N
 
 
 def test_evaluate(here):
@@ -41,3 +42,17 @@ def test_what_one_class_does_not_define(here):
     found = json.loads(good("evaluate", "rows", "one.svm", "--json", cwd=here))
     assert "roc_auc" not in found
     assert found["confusion"][0] == [0, 0]
+
+
+def test_classes_called_0_and_1_are_numbers_in_any_format(tmp_path):
+    good("synth", "shards", "-n", "300", "-d", "100", "--density", "0.05", cwd=tmp_path)
+    for part in ("train", "test"):
+        write_svmlight(tmp_path / f"{part}.svm", open_shards(tmp_path / "shards" / part)[:])
+    good("train", "shards/train", "--out", "of-shards", *TINY, cwd=tmp_path)
+    good("train", "train.svm", "--columns", "100", "--out", "of-text", *TINY, cwd=tmp_path)
+    for model in ("of-shards", "of-text"):
+        found = [
+            json.loads(good("evaluate", model, rows, "--json", cwd=tmp_path)) for rows in ("shards/test", "test.svm")
+        ]
+        assert found[0] == found[1]
+        good("report", model, "--data", "test.svm" if model == "of-shards" else "shards/test", cwd=tmp_path)
