@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ def write_shard(folder: Path, number: int, batch: CsrBatch, state: dict) -> None
                 "format": FORMAT_VERSION,
                 "shape": [batch.n_rows, batch.n_columns],
                 "entries": int(batch.indptr[-1]) - int(batch.indptr[0]),
+                "labels": _label_kind(files),
                 "files": files,
                 "state": state,
             }
@@ -122,6 +124,10 @@ def map_shard(path: Path, verify: bool) -> CsrBatch:
         if arrays[name].shape != (expected["length"],) or arrays[name].dtype.str != expected["dtype"]:
             found = f"{arrays[name].shape} of {arrays[name].dtype.str}"
             raise InputError(f"{file} holds {found}, the manifest says ({expected['length']},) of {expected['dtype']}")
+    found = _label_kind(arrays)
+    said = manifest.get("labels", found)  # which older manifests do not say
+    if said != found:
+        raise InputError(f"{path / 'manifest.json'} says labels are {said!r}; by its files they are {found!r}")
     n_rows, n_columns = manifest["shape"]
     per_row = [name for name in ("labels", "groups") if name in arrays and f"{name[:-1]}_indptr" not in arrays]
     fits = (
@@ -133,6 +139,11 @@ def map_shard(path: Path, verify: bool) -> CsrBatch:
     if not fits:
         raise InputError(f"{path}: the arrays do not fit each other")
     return CsrBatch(n_columns=n_columns, **arrays)
+
+
+def _label_kind(arrays: Collection[str]) -> str:
+    """How many labels a row has, by the names of a shard's arrays."""
+    return "none" if "labels" not in arrays else "multi" if "label_indptr" in arrays else "single"
 
 
 def _stored(name: str, array: np.ndarray, batch: CsrBatch) -> np.ndarray:

@@ -74,6 +74,16 @@ def test_rows_slices_and_labels_by_index(labels, tmp_path):
         assert shards.labels is None
 
 
+@pytest.mark.parametrize("labels", [None, "single", "multi"])
+def test_manifests_say_the_kind_of_labels_and_older_ones_need_not(labels, tmp_path):
+    part = batch(20, labels=labels)
+    path = write(tmp_path / "x", [part]) / "shard-00000" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    assert manifest.pop("labels") == (labels or "none")
+    path.write_text(json.dumps(manifest))
+    same(open_shards(tmp_path / "x")[:], part)
+
+
 def test_several_folders_are_one(tmp_path):
     parts = [batch(30, 1), batch(20, 2, d=2**40)]
     for i, part in enumerate(parts):
@@ -118,6 +128,10 @@ def edit(path, **change):
         (lambda f: edit(f / "shard-00000" / "manifest.json", shape="wide"), "manifest.json is damaged"),
         (lambda f: edit(f / "shard-00000" / "manifest.json", files={}), "manifest.json is damaged"),
         (lambda f: edit(f / "shard-00000" / "manifest.json", shape=[7, 1000]), "the arrays do not fit each other"),
+        (
+            lambda f: edit(f / "shard-00001" / "manifest.json", labels="multi"),
+            "shard-00001/manifest.json says labels are 'multi'; by its files they are 'single'",
+        ),
         (lambda f: shutil.rmtree(f / "shard-00002"), "has 2 shards; its dataset.json says 3"),
         (lambda f: shutil.rmtree(f / "shard-00001"), "has shard-00002 where shard-00001 should be"),
     ],
