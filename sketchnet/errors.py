@@ -9,6 +9,14 @@ class InputError(SketchnetError, ValueError):
     """The data or an argument is not usable; nothing was changed."""
 
 
+class BeyondColumns(InputError):
+    """A row has a column id that the given width does not allow; `needed` columns would."""
+
+    def __init__(self, message: str, needed: int):
+        super().__init__(message)
+        self.needed = needed
+
+
 class MissingExtraError(InputError, ImportError):
     """What was asked for needs a package that is not installed."""
 

@@ -88,7 +88,7 @@ class InputOptions:
             raise InputError(f"--memory {memory} is too little; give at least {format_memory(_ENTRY_BYTES << 17)}")
         width = self.columns if self.columns is not None else known.get("columns")
         if kind == "svmlight":
-            source = _svmlight(inputs, self, min(16 << 20, budget // 32), known)
+            source = _svmlight(inputs, self, min(16 << 20, budget // 32), width, known)
         elif kind == "text":
             source, width = _text(inputs, self, seed, max(1 << 14, budget // 2 // _NGRAM_BYTES), known), None
         elif kind == "table":
@@ -150,7 +150,7 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
     return kinds.pop()
 
 
-def _svmlight(inputs, options: InputOptions, chunk_bytes: int, known: dict):
+def _svmlight(inputs, options: InputOptions, chunk_bytes: int, n_columns: int | None, known: dict):
     from sketchnet.data.sources import SvmlightSource
 
     base = options.base
@@ -159,7 +159,8 @@ def _svmlight(inputs, options: InputOptions, chunk_bytes: int, known: dict):
     base = known.get("base", "auto") if base in (None, "auto") else int(base)
     labels = options.labels or known.get("labels", "auto")
     on_error = "skip" if options.skip_bad_lines else "raise"
-    return SvmlightSource(inputs, base=base, labels=labels, on_error=on_error, chunk_bytes=chunk_bytes)
+    how = {"base": base, "labels": labels, "on_error": on_error, "chunk_bytes": chunk_bytes}
+    return SvmlightSource(inputs, **how, n_columns=n_columns)
 
 
 def _text(inputs, options: InputOptions, seed: int, chunk_bytes: int, known: dict):

@@ -146,10 +146,13 @@ def labelled_rows(model, path: Path, options: InputOptions, memory: str) -> Iter
             return
         options = options_for(model, path, options)
         known = _with_any_labels(model.data, options.label) if model.task.kind == "autoencoder" else model.data
-        # A table of hashed columns takes any id, so the width is then not that of the training rows.
-        free = ("columns",) if takes_any_id(model) else ()
-        known = {key: value for key, value in known.items() if key not in free}
-        yield open_data([path], Path(work) / "data", options, memory, 0, known)
+        yield open_data([path], Path(work) / "data", options, memory, 0, _as_wide(model, known))
+
+
+def _as_wide(model, known: dict) -> dict:
+    """The description with the width of the model's rows; a table of hashed columns takes any id."""
+    known = {key: value for key, value in known.items() if key != "columns"}
+    return known if takes_any_id(model) else {**known, "columns": model.network.config.n_columns}
 
 
 def check_columns(path: Path, theirs: dict, ours: dict, what: str) -> None:
@@ -174,7 +177,7 @@ class ModelRows:
     def __init__(self, model, path: Path, options: InputOptions):
         self.base, self.done, self.source = 0, None, None
         self._model, self._path, self._stdin = model, path, str(path) == "-"
-        self._known = without_labels(model.data)
+        self._known = _as_wide(model, without_labels(model.data))
         if path.is_dir():
             self._data = open_folder(model, path)
             self.base = self._data.descriptions[0].get("base", 0)

@@ -8,9 +8,9 @@ from pathlib import Path
 from sketchnet.cli.inputs import InputOptions
 from sketchnet.cli.model_rows import check_columns
 from sketchnet.cli.progress import progress_rows
-from sketchnet.data.ingestion import BeyondColumns, ingest
+from sketchnet.data.ingestion import ingest
 from sketchnet.data.shard_set import ShardSet, open_shards
-from sketchnet.errors import InputError
+from sketchnet.errors import BeyondColumns, InputError
 
 
 def open_data(inputs: list[Path], work: Path, options: InputOptions, memory: str, seed: int, known: dict) -> ShardSet:

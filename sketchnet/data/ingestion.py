@@ -20,7 +20,7 @@ import numpy as np
 from sketchnet.data.csr import CsrBatch, as_ids
 from sketchnet.data.gather import concatenate, kind_of
 from sketchnet.data.shards import finish, map_shard, read_description, read_manifest, shard_folders, write_shard
-from sketchnet.errors import InputError
+from sketchnet.errors import BeyondColumns, InputError
 from sketchnet.storage import locked, write_json, writing
 
 SHARD_ENTRIES = 1 << 22  # non-zeros of a shard, about 32 to 64 megabytes
@@ -43,17 +43,6 @@ class Source(Protocol):
 
     def where(self, state: dict) -> str:
         """How a message about a chunk that came with `state` begins: with its file, if there is one."""
-
-
-class BeyondColumns(InputError):
-    """A row has an id that the given width does not allow; `needed` columns would. Ids are named as in the file, where
-    the first is called `base`.
-    """
-
-    def __init__(self, where: str, row: int, column: int, n_columns: int, base: int = 0):
-        allowed = f"{base} to {n_columns - 1 + base}"
-        super().__init__(f"{where}row {row} has column id {column + base}; allowed are {allowed}")
-        self.needed = column + 1
 
 
 def ingest(
@@ -224,7 +213,9 @@ def _check_width(batch: CsrBatch, n_columns: int | None, rows_before: int, base:
     for row in range(batch.n_rows):  # the chunk has one: find the first
         ids = batch.rows(slice(row, row + 1)).indices
         if len(ids) and int(ids.max()) >= n_columns:
-            raise BeyondColumns(where, rows_before + row, int(ids.max()), n_columns, base)
+            column, allowed = int(ids.max()), f"{base} to {n_columns - 1 + base}"  # as the file calls them
+            message = f"{where}row {rows_before + row} has column id {column + base}; allowed are {allowed}"
+            raise BeyondColumns(message, column + 1)
 
 
 def _flush(output: Path, number: int, buffer: list[CsrBatch], n_columns: int | None, state: dict | None) -> None:

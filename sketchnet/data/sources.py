@@ -97,7 +97,15 @@ class FileSource(ABC):
 
 
 class SvmlightSource(FileSource):
-    """svmlight text. Options: base, labels, dtype, on_error, chunk_bytes (see `SvmlightReader`)."""
+    """svmlight text. Options: base, labels, dtype, on_error, chunk_bytes (see `SvmlightReader`).
+
+    `n_columns` is the width that `ingest` is given too: the reader can say in which line an id is beyond it.
+    """
+
+    def __init__(self, paths, *, n_columns: int | None = None, **options):
+        super().__init__(paths, **options)
+        # Lines that are left out are malformed; an id that is too large is an error all the same, of `ingest`.
+        self._n_columns = None if options.get("on_error") == "skip" else n_columns
 
     def _read(self, path, at, learnt):
         from sketchnet.data.svmlight import SvmlightReader
@@ -106,7 +114,7 @@ class SvmlightSource(FileSource):
         options = {**self.options, **found}
         if found.get("unlabelled"):  # rows without labels have not settled what comes after them
             options["labels"] = "auto"
-        reader = SvmlightReader(path, **options, start=tuple(at or (0, 1)))
+        reader = SvmlightReader(path, **options, n_columns=self._n_columns, start=tuple(at or (0, 1)))
         skipped = learnt.get("skipped_lines", 0)
         for batch in reader:
             self._inside = reader.bytes_read / max(1, path.stat().st_size)

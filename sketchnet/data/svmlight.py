@@ -22,7 +22,7 @@ from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.compression import Block, line_blocks
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.svmlight_rows import TOO_LARGE, Rows
-from sketchnet.errors import InputError
+from sketchnet.errors import BeyondColumns, InputError
 from sketchnet.kernels.cpu import svmlight as kernels
 from sketchnet.kernels.cpu.numbers import PADDING
 from sketchnet.kernels.cpu.threads import over_range
@@ -269,7 +269,11 @@ class _Parser:
         if wrong:
             at, error = min(wrong)
             at, message = _describe(block.buffer, at, error, self)
-            raise InputError(f"{self._place(block, at)}: {message}")
+            message = f"{self._place(block, at)}: {message}"
+            digits = re.match(rb"[0-9]+", block.buffer[at : at + 1000].tobytes())
+            if error == kernels.HIGH_ID and digits:
+                raise BeyondColumns(message, int(digits[0]) + (self.base == 0))
+            raise InputError(message)
 
     def _place(self, block: Block, at: int) -> str:
         """File, line and column of a byte of the block, which begins at `line`."""
@@ -318,7 +322,7 @@ def _describe(buffer: np.ndarray, at: int, error: int, parser: _Parser) -> tuple
         kernels.BAD_FEATURE: f"id {given} is not a whole number from 0 to 2**63 - 1",
         kernels.LARGE_ID: f"id {given} is too large; allowed are 0 to 2**63 - 1",
         kernels.ZERO_ID: "id 0 in a file whose ids begin at 1; if they begin at 0, give --base 0 (in Python base=0)",
-        kernels.HIGH_ID: f"id {given} is beyond the {parser.n_columns} columns, of which the first is {first}",
+        kernels.HIGH_ID: f"id {given} is too large; allowed are {first} to {first + (parser.n_columns or 0) - 1}",
         kernels.BAD_VALUE: f"value {given} is not a finite decimal number",
         kernels.LARGE_VALUE: f"number {given} is too large for its type",
         kernels.BAD_RETURN: "carriage return inside a line; lines end in a newline",

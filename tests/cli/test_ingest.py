@@ -145,7 +145,7 @@ def test_npz(tmp_path):
         (["a.svm", "out", "--text", "--ngrams", "1-"], "--ngrams 1- is not possible"),
         (["a.svm", "out", "--text", "--where", "x"], "--where x is not possible"),
         (["a.svm", "out", "--text", "--text-column", "9"], "there are 1 fields, but field 9 is asked for"),
-        (["a.svm", "out", "--columns", "3"], "a.svm: row 0 has column id 5; allowed are 1 to 3"),
+        (["a.svm", "out", "--columns", "3"], "a.svm:1:3: id '5' is too large; allowed are 1 to 3"),
         (["cut.svm.gz", "out"], "is damaged or cut off"),
     ],
 )

@@ -36,7 +36,7 @@ def test_other_rows_are_as_wide_as_the_training_rows(here):
     for option in ("--valid", "--test"):
         for rows in ("rows.svm", "rows-shards"):
             command = ["train", rows, "--out", "new", *TINY, option]
-            allowed = "far.svm: row 1 has column id 60; allowed are 1 to 50, as in the training rows"
+            allowed = "far.svm:2:7: id '60' is too large; allowed are 1 to 50, as in the training rows"
             bad(*command, "far.svm", message=f"{allowed}; read these with --columns 60 or more", cwd=here)
             found = "far-shards has 60 columns, the training rows have 50"
             bad(*command, "far-shards", message=f"{found}; read these with --columns 60 or more", cwd=here)

@@ -97,9 +97,9 @@ def test_base(file):
     for chunk_bytes in (1, 100):
         chunks = list(SvmlightReader(b, chunk_bytes=chunk_bytes, n_columns=6))
         assert chunks[0].indices.tolist() == [0, 5]
-    with pytest.raises(InputError, match=r"b:1:7: id '5' is beyond the 5 columns, of which the first is 0"):
+    with pytest.raises(InputError, match=r"b:1:7: id '5' is too large; allowed are 0 to 4"):
         read_svmlight(b, n_columns=5)
-    with pytest.raises(InputError, match=r"b:1:7: id '5' is beyond the 5 columns"):
+    with pytest.raises(InputError, match=r"b:1:7: id '5' is too large; allowed are 0 to 4"):
         list(SvmlightReader(b, n_columns=5))
     with pytest.raises(InputError, match=r"b:1:3: id 0 in a file whose ids begin at 1; .* give --base 0"):
         read_svmlight(b, base=1)
@@ -183,7 +183,7 @@ def test_ids_are_as_wide_as_they_must_be(tmp_path, monkeypatch, largest, base, o
 def test_an_id_that_needs_64_bits_is_still_checked_against_the_columns(tmp_path):
     path = tmp_path / "x.svm"
     path.write_bytes(b"1 5:1\n1 9999999999:1\n")
-    with pytest.raises(InputError, match=":2:3: id .9999999999. is beyond the 100 columns"):
+    with pytest.raises(InputError, match=":2:3: id .9999999999. is too large; allowed are 1 to 100"):
         read_svmlight(path, n_columns=100)
     reader = SvmlightReader(path, n_columns=100, on_error="skip")
     assert [batch.n_rows for batch in reader] == [1]

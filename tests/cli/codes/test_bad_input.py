@@ -34,7 +34,7 @@ CODES = " --task autoencoder --hidden 8 --epochs 1"
         ("evaluate model rows.npz --retrieval", "rows.npz has no labels to compare"),
         ("encode nothing test.svm", "nothing is no model"),
         ("encode model missing.svm", "there is no file missing.svm"),
-        ("encode model far.svm", "row 0 has column id 41; the model was trained on 1 to 40"),
+        ("encode model far.svm", "far.svm:1:7: id '41' is too large; allowed are 1 to 40"),
         ("encode model less.svm", "a count is -2; counts of words are 0 or more"),
         ("encode model test.svm --bits", "model was trained without --binary-codes"),
         ("encode model test.svm --output codes.txt", "--output codes.txt is not possible; it is a .npy file"),
