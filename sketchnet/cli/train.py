@@ -78,7 +78,7 @@ def train(
     from sketchnet.cli.learning import Codes, Labels
     from sketchnet.cli.model_folder import reading_folder
     from sketchnet.cli.progress import progress_steps
-    from sketchnet.cli.training_data import open_beside, open_data
+    from sketchnet.cli.training_data import check_features, open_beside, open_data
     from sketchnet.training.defaults import choose_device
     from sketchnet.training.examples import hold_back
     from sketchnet.training.loop import train as run
@@ -117,6 +117,7 @@ def train(
             begun = time.perf_counter()
             data = open_data(input, work / "train", options, memory, seed, learning.first)
             loaded = time.perf_counter() - begun
+            check_features(data, input)
             known = data.descriptions[0]
             like = learning.others({**known, "columns": data.n_columns})
             if settings.get("hashed_columns") is not None:

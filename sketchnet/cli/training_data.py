@@ -27,6 +27,12 @@ def open_data(inputs: list[Path], work: Path, options: InputOptions, memory: str
     return _with_rows(open_shards(work, verify=False), inputs)
 
 
+def check_features(data: ShardSet, inputs: list[Path]) -> None:
+    """Rows to learn from must have something to learn by."""
+    if data.n_columns == 0:
+        raise InputError(f"{inputs[0]} has no features: none of its {data.n_rows:,} rows has an entry")
+
+
 def say_left_out(made: dict, known: dict, path: Path) -> None:
     """On standard error: how many lines of a data set that was read, and values of categories, are not in its rows."""
     lines, before = made.get("skipped_lines", 0), (known.get("encoder") or {}).get("unknown_", {})
