@@ -12,11 +12,13 @@ import numpy as np
 from scipy import sparse
 
 from sketchnet import random
+from sketchnet.checks import check_integer, check_real
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 
 _COLUMNS, _VALUES, _NOISE, _CLASSES, _SIGNIFICANT = range(random.STREAM_SYNTHETIC, random.STREAM_SYNTHETIC + 5)
+_MOST = 2**56  # rows or columns: NumPy makes no array of bytes for many more, and says so in its own way
 
 
 class Synthetic:
@@ -28,15 +30,14 @@ class Synthetic:
     """
 
     def __init__(self, n: int = 1_250_000, d: int = 1_000_000, density: float = 1e-5, significant: float = 0.2, seed=0):
-        if n < 1 or d < 1 or not 0 < density <= 1 or not 0 <= significant <= 1:
-            raise InputError(
-                f"n={n}, d={d}, density={density}, significant={significant} is not possible; "
-                "n and d must be positive, density in (0, 1], significant in [0, 1]"
-            )
-        if not 0 <= seed < 2**64:
-            raise InputError(f"seed={seed} is not possible; a seed is from 0 to 2**64 - 1")
-        self.n, self.d, self.density, self.significant, self.seed = n, d, density, significant, seed
-        self.n_train = round(0.8 * n)
+        self.n, self.d = check_integer("n", n, 1, _MOST), check_integer("d", d, 1, _MOST)
+        self.density, self.significant = (
+            check_real(name, value, most=1) for name, value in (("density", density), ("significant", significant))
+        )
+        if self.density == 0:
+            raise InputError("density=0 is not possible; it must be a number from above 0 to 1")
+        self.seed = check_integer("seed", seed, 0, 2**64 - 1)
+        self.n_train = round(0.8 * self.n)
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -83,7 +84,10 @@ class Synthetic:
 
 def make_synthetic(n: int, d: int, density: float, significant: float = 0.2, random_state: int = 0):
     """The same in memory, all n rows, as (X, y) with X a float32 CSR array and y of 0 and 1."""
-    batch = Synthetic(n, d, density, significant, random_state).rows(slice(0, n))
+    seed = check_integer("random_state", random_state, 0, 2**64 - 1)
+    data = Synthetic(n, d, density, significant, seed)
+    n, d = data.n, data.d
+    batch = data.rows(slice(0, n))
     narrow = np.int32 if max(d, len(batch.indices)) < 2**31 else np.int64  # many estimators take no wider ids
     indices, indptr = batch.indices.astype(narrow, copy=False), batch.indptr.astype(narrow, copy=False)
     return sparse.csr_array((batch.values, indices, indptr), shape=(n, d)), batch.labels

@@ -180,6 +180,12 @@ def test_synth(tmp_path):
     same(open_shards(tmp_path / "out" / "test")[:], data.rows(slice(800, 1000)))
 
 
+def test_synth_of_impossible_sizes(tmp_path):
+    bad("synth", "out", "-d", "9" * 20, message=f"d={'9' * 20} is not possible; it must be an integer", cwd=tmp_path)
+    bad("synth", "out", "-n", "0", message="n=0 is not possible", cwd=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_data_list(tmp_path):
     done = sketchnet("data", "list", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -34,7 +34,23 @@ def test_same_seed_same_data():
     assert (X != make_synthetic(50, 100, 0.1, random_state=0)[0]).nnz > 0
 
 
-@pytest.mark.parametrize("bad", [{"n": 0}, {"d": 0}, {"density": 0}, {"density": 1.5}, {"significant": -0.1}])
+def test_numbers_of_numpy_are_numbers():
+    X, y = make_synthetic(np.int32(50), np.uint8(100), np.float32(0.125), np.float64(0.2), np.int64(1))
+    X2, y2 = make_synthetic(50, 100, 0.125, 0.2, 1)
+    assert (X != X2).nnz == 0
+    assert np.array_equal(y, y2)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *({"n": n} for n in (0, 1e2, "a", None, True, 2**63)),
+        *({"d": d} for d in (0, 99999999999999999999)),
+        *({"density": density} for density in (0, 1.5, "a", None, np.nan, 0j)),
+        *({"significant": significant} for significant in (-0.1, "a", [0.1])),
+        *({"random_state": seed} for seed in (-1, 2**64, None, 1.5, np.random.RandomState(0))),
+    ],
+)
 def test_impossible_sizes(bad):
-    with pytest.raises(InputError, match="is not possible"):
+    with pytest.raises(InputError, match=f"^{next(iter(bad))}=.* is not possible; it must be"):
         make_synthetic(**{"n": 10, "d": 10, "density": 0.1, "significant": 0.2, **bad})
