@@ -21,6 +21,7 @@ from sketchnet.cli.project import project
 from sketchnet.cli.report import report
 from sketchnet.cli.reproduce import reproduce
 from sketchnet.cli.similar import similar
+from sketchnet.cli.streams import check_streams, output_is_lost
 from sketchnet.cli.synth import synth
 from sketchnet.cli.train import train
 from sketchnet.cli.usage import UsageError, described, wants_help
@@ -70,7 +71,9 @@ _RESUMABLE = ("ingest", "project", "reproduce", "synth", "train")
 
 def main() -> None:
     try:
+        check_streams()
         code = app(standalone_mode=False)  # typer would print bad usage itself, in four lines
+        sys.stdout.flush()  # what cannot be written is an error here; Python would tell it in its own way when it ends
         if code == _INTERRUPTED:
             _fail("stopped as asked" + _go_on() * (_verb() in _RESUMABLE), 1)
         sys.exit(code)
@@ -88,7 +91,10 @@ def main() -> None:
     except SketchnetError as error:
         _fail(error, 1)
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or error, 1)
+        where = error.filename or ("standard output" if output_is_lost() else None)
+        if isinstance(error, BrokenPipeError):
+            sys.exit(1)  # the reader has had enough
+        _fail(f"{where}: {error.strerror}" if where else error.strerror or error, 1)
     except (MemoryError, RuntimeError) as error:
         if not ran_out(error):
             raise

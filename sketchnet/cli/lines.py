@@ -10,6 +10,7 @@ from pathlib import Path
 
 import typer
 
+from sketchnet.cli.streams import output_is_lost
 from sketchnet.errors import InputError
 
 
@@ -36,8 +37,8 @@ def lines_to(output: Path | None, *used: Path) -> Iterator[Callable[[str], None]
 
     try:
         yield write
-    except BrokenPipeError:  # the reader has had enough; without this, Python complains once more when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader has had enough
+        output_is_lost()
         raise typer.Exit(1) from None
 
 

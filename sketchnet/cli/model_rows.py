@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sketchnet.cli.inputs import InputOptions
+from sketchnet.cli.streams import standard_input
 from sketchnet.errors import InputError
 from sketchnet.memory import ran_out
 
@@ -219,7 +220,7 @@ class ModelRows:
         is_text, line = self._options.format == "text", 1
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "lines"
-            for block in _blocks(sys.stdin.buffer):
+            for block in _blocks(standard_input()):
                 path.write_bytes(b"\n" + block)  # no line's first bytes can then be taken for a packed file's
                 source = self._open(path)
                 # To svmlight an empty line is no row; of text it is one, and left out.

@@ -1,0 +1,35 @@
+"""Standard streams that are closed, or cannot be written to."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+from sketchnet.errors import InputError, StorageError
+
+
+def check_streams() -> None:
+    """Python has no object for a stream that was closed from the start (`>&-`)."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (to the end)
+    if sys.stdout is None:
+        raise StorageError("standard output is closed; to see nothing, send it to /dev/null")
+
+
+def standard_input():
+    """Its bytes."""
+    if sys.stdin is None:
+        raise InputError("standard input is closed; give a file")
+    return sys.stdin.buffer
+
+
+def output_is_lost() -> bool:
+    """Whether standard output takes no more. If so, what is left goes nowhere: Python would try again when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError, ValueError):  # not a real one, in a program that calls us
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False

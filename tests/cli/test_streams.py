@@ -1,0 +1,50 @@
+"""Standard streams that are closed or full: one line, no traceback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FULL = Path("/dev/full")
+
+
+def run(shell, cwd):
+    """The end of a shell's line, which stands for what closes or redirects the streams of `sketchnet`."""
+    command = ["sh", "-c", f'"$0" -m sketchnet {shell}', sys.executable]
+    # Unbuffered, Python forgets what it could not write, and so whose error it was.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=environment)
+
+
+def test_closed_output(tmp_path):
+    done = run("data list >&-", tmp_path)
+    said = "sketchnet: standard output is closed; to see nothing, send it to /dev/null\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_closed_errors(tmp_path):
+    done = run("synth out -n 20 -d 20 --density 0.1 2>&-", tmp_path)
+    assert done.returncode == 0
+    assert "out/train: 16 x 20" in done.stdout
+    assert run("synth 2>&-", tmp_path).returncode == 2
+
+
+def test_closed_input(world):
+    done = run("predict rows - <&-", world)
+    assert (done.returncode, done.stderr) == (2, "sketchnet: standard input is closed; give a file\n")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize(
+    "verb", ["data list", "data list --json", "--help", "--version", "predict rows rows.svm", "evaluate rows rows.svm"]
+)
+def test_output_that_is_full(verb, world):
+    done = run(f"{verb} > /dev/full", world)
+    assert (done.returncode, done.stderr) == (1, "sketchnet: standard output: No space left on device\n")
+
+
+def test_a_reader_that_leaves_at_once(tmp_path):
+    done = run("data list --json | true", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
