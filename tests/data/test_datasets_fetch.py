@@ -224,6 +224,20 @@ def test_unknown_names_and_seeds():
             load_dataset("synthetic", n=10, d=10, density=0.5, random_state=seed)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        *((name, "cifar10") for name in ("CIFAR-10", "cifar_10", "Cifar 10")),
+        ("CIFAR-100", "cifar100"),
+        *((name, "kdd2010-a") for name in ("kdd2010a", "KDD2010-A")),
+        ("MNIST", "mnist"),
+    ],
+)
+def test_names_are_compared_without_case_and_hyphens(name, meant, tmp_path):
+    with pytest.raises(StorageError, match=f"data set {meant} is not complete"):
+        load_dataset(name, folder=tmp_path, download=False)
+
+
 def test_the_list(tmp_path, monkeypatch):
     monkeypatch.setenv("SKETCHNET_DATA", str(tmp_path))
     (tmp_path / "urls").mkdir()

@@ -6,6 +6,7 @@ Files are read in their publishers' formats. Each loader's docstring states its 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +34,8 @@ def load_dataset(
     progress: Callable[[int, int], None] | None = None,
     **options,
 ) -> Dataset:
-    """A data set by name, with the dissertation's split, preprocessing and validation part.
+    """A data set by name, with the dissertation's split, preprocessing and validation part. Case, hyphens, underscores
+    and spaces of the name do not matter.
 
     Its files are looked for in `folder`, or without one in `$SKETCHNET_DATA/NAME` and then in the cache folder
     (`$XDG_CACHE_HOME/sketchnet/NAME`, else `~/.cache/sketchnet/NAME`). Missing ones are downloaded from their publisher
@@ -42,7 +44,7 @@ def load_dataset(
     `random_state` draws the random parts; the same one gives the same parts everywhere. `synthetic` takes `n`, `d`,
     `density` and `significant`.
     """
-    recipe = REGISTRY.get(name.lower() if isinstance(name, str) else name)
+    recipe = next((REGISTRY[known] for known in REGISTRY if _folded(known) == _folded(name)), None)
     if recipe is None:
         raise InputError(f"there is no data set {name!r}; there are {', '.join(REGISTRY)}")
     wrong = sorted(set(options) - set(recipe.options))
@@ -69,6 +71,11 @@ def list_datasets() -> list[DatasetInfo]:
         path = next(iter(files.values())).parent if files else None
         listed.append(replace(recipe.info, present=files is not None, path=path))
     return listed
+
+
+def _folded(name) -> str:
+    """A name as it is compared."""
+    return re.sub("[-_ ]", "", str(name)).lower()
 
 
 def _locate(recipe: Recipe, folders: list[Path]) -> dict[str, Path] | None:
