@@ -48,8 +48,8 @@ def list_command(
 ) -> None:
     """List the named data sets, with their sizes in the dissertation's table and where their files are.
 
-    They are looked for in $SKETCHNET_DATA/NAME and in the cache folder. The train column counts the validation part.
-    Features and density of the text sets tng and rcv1 are those of their 2,000 most frequent words.
+    They are looked for in $SKETCHNET_DATA/NAME, in $SKETCHNET_DATA and in the cache folder. The train column counts the
+    validation part. Features and density of the text sets tng and rcv1 are those of their 2,000 most frequent words.
 
     Example: SKETCHNET_DATA=~/data sketchnet data list
     """

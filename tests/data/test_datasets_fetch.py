@@ -97,6 +97,20 @@ def test_downloads_only_what_is_missing(mnist, tmp_path, monkeypatch):
     assert [p.name for p in cache.iterdir()] == [f"{NAMES[3]}.gz"]
 
 
+def test_files_may_lie_in_the_folder_of_all_data_sets(mnist, tmp_path, monkeypatch):
+    root = tmp_path / "data"
+    root.mkdir()
+    monkeypatch.setenv("SKETCHNET_DATA", str(root))
+    for name in NAMES:
+        (root / f"{name}.gz").write_bytes((mnist[0] / f"{name}.gz").read_bytes())
+    expected = load_dataset("mnist", download=False).test.X
+    assert {info.name: info.path for info in list_datasets()}["mnist"] == root
+    (root / "mnist").mkdir()  # whose files come first
+    (root / f"{NAMES[2]}.gz").rename(root / "mnist" / f"{NAMES[2]}.gz")
+    (root / f"{NAMES[2]}.gz").write_bytes(b"another")
+    assert np.array_equal(load_dataset("mnist", download=False).test.X, expected)
+
+
 def test_a_named_folder_is_the_only_one(mnist, tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()

@@ -37,9 +37,10 @@ def load_dataset(
     """A data set by name, with the dissertation's split, preprocessing and validation part. Case, hyphens, underscores
     and spaces of the name do not matter.
 
-    Its files are looked for in `folder`, or without one in `$SKETCHNET_DATA/NAME` and then in the cache folder
-    (`$XDG_CACHE_HOME/sketchnet/NAME`, else `~/.cache/sketchnet/NAME`). Missing ones are downloaded from their publisher
-    into `folder` or the cache folder, unless `download` is False. `progress(done, total)` is told about bytes.
+    Its files are looked for in `folder`, or without one in `$SKETCHNET_DATA/NAME`, in `$SKETCHNET_DATA` and then in the
+    cache folder (`$XDG_CACHE_HOME/sketchnet/NAME`, else `~/.cache/sketchnet/NAME`). Missing ones are downloaded from
+    their publisher into `folder` or the cache folder, unless `download` is False. `progress(done, total)` is told about
+    bytes.
 
     `random_state` draws the random parts; the same one gives the same parts everywhere. `synthetic` takes `n`, `d`,
     `density` and `significant`.

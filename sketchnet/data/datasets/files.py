@@ -25,7 +25,7 @@ def search_folders(name: str, folder: str | os.PathLike | None) -> list[Path]:
     if folder is not None:
         return [Path(folder), Path(folder) / name]
     root = os.environ.get("SKETCHNET_DATA")
-    return [*([Path(root) / name] if root else []), cache_folder(name)]
+    return [*([Path(root) / name, Path(root)] if root else []), cache_folder(name)]
 
 
 def cache_folder(name: str) -> Path:
