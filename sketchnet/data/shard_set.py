@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,15 @@ from sketchnet.data.gather import concatenate, kind_of, take_rows
 from sketchnet.data.shards import map_shard, read_description, shard_folders
 from sketchnet.errors import InputError
 
+_CHOICES = "rows are chosen by a slice, a mask of all rows or a one-dimensional array of integers"
 _MOST_LABELS = 2**24  # that a row may choose from
 
 
 def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
     """Map one data set, or several one after the other. `verify` reads every byte once, to compare checksums."""
+    for folder in folders:
+        if not isinstance(folder, str | os.PathLike):
+            raise InputError(f"{folder!r} is no folder; open_shards takes folders one by one: open_shards('a', 'b')")
     parts, descriptions = [], []
     for folder in map(Path, folders):
         if not folder.is_dir():
@@ -65,6 +70,10 @@ class ShardSet:
     def __len__(self) -> int:
         return self.n_rows
 
+    def __iter__(self):
+        # Without this, Python would ask for row 0, row 1, ... and the message would be about a number nobody gave.
+        raise InputError("rows come in batches: sketchnet.data.iterate_batches(shards, 256), or slices shards[0:256]")
+
     def __getitem__(self, rows) -> CsrBatch:
         """Rows by a slice, or by an array of row numbers in any order."""
         if isinstance(rows, slice):
@@ -73,10 +82,12 @@ class ShardSet:
                 return self.rows(slice(start, max(start, stop)))
             rows = np.arange(start, stop, step)
         rows = np.asarray(rows)
+        if rows.ndim == 0:
+            raise InputError(f"{rows} is no choice of rows; {_CHOICES}: [{rows}] for one row")
         if rows.dtype == bool and rows.shape == (self.n_rows,):
             rows = np.flatnonzero(rows)
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-            raise InputError("rows are chosen by a slice, a mask of all rows or a one-dimensional array of integers")
+            raise InputError(_CHOICES)
         rows = rows.astype(np.int64)
         rows = np.where(rows < 0, rows + self.n_rows, rows)
         if rows.size and (rows.min() < 0 or rows.max() >= self.n_rows):

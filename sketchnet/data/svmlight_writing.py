@@ -23,6 +23,9 @@ def write_svmlight(
     Labels are those given, one a row, else the batch's, else 0. The file appears whole or not at all, packed if its
     name ends in .gz, .bz2, .xz or .zst. The comment comes first. A row without labels and entries cannot be written.
     """
+    if not isinstance(path, str | os.PathLike):
+        swapped = "; scikit-learn's order is another" if isinstance(labels, str | os.PathLike) else ""
+        raise InputError(f"the path is a {type(path).__name__}; write_svmlight takes (path, X, labels){swapped}")
     if base not in (0, 1):
         raise InputError(f"base is {base!r}; allowed are 0, 1")
     if not isinstance(X, CsrBatch):

@@ -97,6 +97,20 @@ def test_several_folders_are_one(tmp_path):
         open_shards(tmp_path / "0", tmp_path / "2")
 
 
+def test_what_is_no_choice_of_rows_is_told_what_is(tmp_path):
+    folder = write(tmp_path / "x", [batch(30)])
+    with pytest.raises(
+        InputError, match=r"is no folder; open_shards takes folders one by one: open_shards\('a', 'b'\)"
+    ):
+        open_shards([folder])
+    shards = open_shards(folder)
+    for one in (0, np.int64(7)):
+        with pytest.raises(InputError, match=rf"^{one} is no choice of rows; .* a slice, .*: \[{one}\] for one row"):
+            shards[one]
+    with pytest.raises(InputError, match=r"rows come in batches: sketchnet.data.iterate_batches\(shards, 256\)"):
+        list(shards)
+
+
 def test_rows_out_of_range(tmp_path):
     shards = open_shards(write(tmp_path / "x", [batch(30)]))
     assert shards[np.array([29], np.uint8)].n_rows == shards[np.array([-1], np.int8)].n_rows == 1

@@ -90,6 +90,16 @@ def _ids():
     return np.empty(0, np.int64)
 
 
+def test_the_order_of_arguments_is_told(tmp_path):
+    X, y = sparse.csr_array(np.eye(3)), np.arange(3)
+    message = r"the path is a csr_array; write_svmlight takes \(path, X, labels\)"
+    with pytest.raises(InputError, match=f"{message}; scikit-learn's order is another"):
+        write_svmlight(X, y, tmp_path / "x.svm")
+    with pytest.raises(InputError, match=f"{message}$"):
+        write_svmlight(X, tmp_path / "x.svm")
+    assert not list(tmp_path.iterdir())
+
+
 def test_written_text(tmp_path):
     X = sparse.csr_array(np.array([[1, 0, 0.1], [0, -0.5, 0], [0, 0, 0]], np.float32))
     write_svmlight(tmp_path / "x", X, [1, -1, 0.25], comment="by hand")
