@@ -47,7 +47,7 @@ def evaluate(
       sketchnet evaluate news-model news-test.svm --retrieval --plot curve.png
     """
     from sketchnet.cli.evaluate_retrieval import evaluate_retrieval
-    from sketchnet.cli.model_rows import labelled_rows, open_predictor
+    from sketchnet.cli.model_rows import json_classes, labelled_rows, open_predictor
     from sketchnet.cli.progress import progress_bar
     from sketchnet.evaluation.metrics import metrics
 
@@ -70,7 +70,7 @@ def evaluate(
 
         draw_calibration(found, loaded.class_names[1] if loaded.task.kind == "binary" else None, calibration_plot)
     if as_json:
-        print(json.dumps({"rows": len(outputs), "classes": loaded.class_names, **found}))
+        print(json.dumps({"rows": len(outputs), "classes": json_classes(loaded), **found}))
         return
     figures = {name: value for name, value in found.items() if not isinstance(value, list)}
     print_table([["rows", f"{len(outputs):,}"], *([name.replace("_", " "), f"{x:.5g}"] for name, x in figures.items())])

@@ -124,6 +124,8 @@ def _show_rows(n: int, columns, names, importance, output: str | None, as_json: 
 def _show_row(model, row: int, batch, columns, names, found, output: str | None, as_json: bool) -> None:
     import numpy as np
 
+    from sketchnet.cli.model_rows import json_classes
+
     outputs = model.outputs(batch)
     both = (summed(batch.scipy()), found)
     value_of, part_of = (dict(zip(matrix.indices.tolist(), matrix.data.tolist())) for matrix in both)
@@ -133,7 +135,7 @@ def _show_row(model, row: int, batch, columns, names, found, output: str | None,
     else:
         probabilities = model.task.probabilities(outputs)[0]
         best = int(np.argmax(probabilities)) if model.task.kind == "multilabel" else int(model.task.numbers(outputs)[0])
-        label = model.class_names[best]
+        label = json_classes(model)[best]
         answer = f"{label} with probability {probabilities[best]:.4g}"
     if as_json:
         listed = [{"column": c, "name": name, "value": x, "contribution": part} for c, name, x, part in shown]

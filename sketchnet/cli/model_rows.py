@@ -253,6 +253,12 @@ def names_of_classes(description: dict) -> list[str]:
     return [] if names == [str(number) for number in range(len(names))] else names
 
 
+def json_classes(model) -> list:
+    """The classes in the order of the outputs, as JSON has them: numbers, if they are numbers."""
+    classes = model.classes if names_of_classes(model.data) else model.task.classes
+    return [int(label) if isinstance(label, float) and label.is_integer() else label for label in classes]
+
+
 def without_labels(known: dict) -> dict:
     """The description by which rows are read whose labels may be there, or not, or wrong."""
     known, encoder = {**known, "labels": "multi"}, known.get("encoder")  # svmlight: any number of labels, or none

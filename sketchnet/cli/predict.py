@@ -54,29 +54,39 @@ def predict(
         for batch in rows:
             outputs = loaded.outputs(batch)
             check_outputs(outputs, done)
-            write("".join(line + "\n" for line in _lines(loaded, outputs, proba, as_json)))
+            lines = _json_lines(loaded, outputs) if as_json else _lines(loaded, outputs, proba)
+            write("".join(line + "\n" for line in lines))
             done += batch.n_rows
             progress(rows.done, done)
     if output is not None:
         print(f"{output}: {done:,} predictions")
 
 
-def _lines(model, outputs, proba: bool, as_json: bool) -> Iterator[str]:
+def _lines(model, outputs, proba: bool) -> Iterator[str]:
     """An answer a row."""
-    task = model.task
-    if task.kind == "regression":
-        for number in task.decide(outputs).tolist():
-            yield json.dumps({"label": number}) if as_json else f"{number:.9g}"
+    if model.task.kind == "regression":
+        yield from (f"{number:.9g}" for number in model.task.decide(outputs).tolist())
         return
-    names = model.class_names
-    if task.kind == "multilabel":
-        labels = [[names[i] for i in row.nonzero()[0]] for row in outputs > 0]
-    else:
-        labels = [names[number] for number in task.numbers(outputs)]
-    probabilities = task.probabilities(outputs).tolist() if proba or as_json else [()] * len(labels)
-    for label, row in zip(labels, probabilities):
-        if as_json:
-            yield json.dumps({"label": label, "probabilities": dict(zip(names, row))}, ensure_ascii=False)
-            continue
+    probabilities = model.task.probabilities(outputs).tolist() if proba else [()] * len(outputs)
+    for label, row in zip(_labels(model.task, outputs, model.class_names), probabilities):
         label = ",".join(label) if isinstance(label, list) else label
         yield "\t".join([label.translate(_ESCAPES), *(f"{p:.6g}" for p in row)])
+
+
+def _json_lines(model, outputs) -> Iterator[str]:
+    from sketchnet.cli.model_rows import json_classes
+
+    if model.task.kind == "regression":
+        yield from (json.dumps({"label": number}) for number in model.task.decide(outputs).tolist())
+        return
+    probabilities = model.task.probabilities(outputs).tolist()
+    for label, row in zip(_labels(model.task, outputs, json_classes(model)), probabilities):
+        answer = {"label": label, "probabilities": dict(zip(model.class_names, row))}
+        yield json.dumps(answer, ensure_ascii=False)
+
+
+def _labels(task, outputs, classes: list) -> list:
+    """The class of each row, or a list of them where a row may have several."""
+    if task.kind == "multilabel":
+        return [[classes[i] for i in row.nonzero()[0]] for row in outputs > 0]
+    return [classes[number] for number in task.numbers(outputs)]

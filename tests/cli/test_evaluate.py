@@ -12,7 +12,7 @@ from tests.cli.planted import FIELDS, TINY, N
 def test_evaluate(here):
     found = json.loads(good("evaluate", "rows", "rows.svm", "--json", cwd=here))
     assert found["rows"] == N
-    assert found["classes"] == ["-1", "1"]
+    assert found["classes"] == [-1, 1]
     assert found["error"] < 0.05
     assert found["roc_auc"] > 0.95
     assert np.sum(found["confusion"]) == N
@@ -55,4 +55,5 @@ def test_classes_called_0_and_1_are_numbers_in_any_format(tmp_path):
             json.loads(good("evaluate", model, rows, "--json", cwd=tmp_path)) for rows in ("shards/test", "test.svm")
         ]
         assert found[0] == found[1]
+        assert found[0]["classes"] == [0, 1]
         good("report", model, "--data", "test.svm" if model == "of-shards" else "shards/test", cwd=tmp_path)

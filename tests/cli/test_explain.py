@@ -43,7 +43,7 @@ def test_explain_one_row(world):
     row = labels.index("1")
     found = json.loads(good("explain", "rows", "rows.svm", "--row", row, "--output", "1", "--json", cwd=world))
     assert found["row"] == row
-    assert found["label"] == "1"
+    assert found["label"] == 1
     assert len(found["columns"]) == 7
     first = found["columns"][0]
     assert (first["column"], first["name"], first["value"]) == (0, "1", 1)

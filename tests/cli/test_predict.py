@@ -28,7 +28,7 @@ def test_predict_rows(world):
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
     assert [header[1 + i] for i in probabilities.argmax(axis=1)] == answers
     listed = [json.loads(line) for line in good("predict", "rows", "rows.svm", "--json", cwd=world).splitlines()]
-    assert [row["label"] for row in listed] == answers
+    assert [row["label"] for row in listed] == [int(answer) for answer in answers]
     np.testing.assert_allclose([list(row["probabilities"].values()) for row in listed], probabilities, atol=1e-5)
 
 
@@ -94,6 +94,8 @@ def test_predict_text(world):
     labels = [line.split("\t")[0] for line in (world / "urls.tsv").read_text().splitlines()]
     assert answers == labels
     assert good("predict", "urls", "urls.tsv", "--text-column", "2", cwd=world).splitlines() == answers
+    listed = map(json.loads, good("predict", "urls", "urls.txt", "--json", cwd=world).splitlines())
+    assert [row["label"] for row in listed] == answers
     header, *_ = fields(good("predict", "urls", "urls.txt", "--proba", cwd=world))
     assert header[0] == "label"
     assert set(header[1:]) == {"good", "bad"}
@@ -122,7 +124,7 @@ def test_predict_several_labels(world):
     expected = [line.split()[0] for line in (world / "several.svm").read_text().splitlines()]
     assert np.mean(np.array(answers) == expected) > 0.95
     first = json.loads(good("predict", "several", "several.svm", "--json", cwd=world).splitlines()[0])
-    assert first["label"] == expected[0].split(",")
+    assert first["label"] == [int(label) for label in expected[0].split(",")]
     assert list(first["probabilities"]) == ["0", "1", "2"]
 
 
