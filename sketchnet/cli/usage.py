@@ -21,7 +21,7 @@ def described(error: UsageError, words: Sequence[str]) -> str:
     """The line for an error in the words of a command line."""
     verbs = [word for word in words[:1] if not word.startswith("-")] if error.ctx is None else _verbs(error.ctx)
     hint = f"try {' '.join(['sketchnet', *verbs])} --help"
-    return f"{_what(error, words)}; {hint}"
+    return f"{' '.join(_what(error, words).splitlines())}; {hint}"  # what was given may have several
 
 
 def _verbs(context) -> list[str]:
@@ -34,7 +34,7 @@ def _verbs(context) -> list[str]:
 
 
 def _what(error: UsageError, words: Sequence[str]) -> str:
-    said = error.format_message().rstrip(".").replace("\n", " ")
+    said = error.format_message().rstrip(".")
     if error.ctx is None:
         return _small(said)
     command = error.ctx.command

@@ -32,6 +32,11 @@ def test_bad_usage(args, message, tmp_path):
     assert bad(*args.split(), message=f"sketchnet: {message}", cwd=tmp_path).stdout == ""
 
 
+def test_what_was_given_stays_on_the_line(tmp_path):
+    bad("synth", "out", "-n", "1\n2", message="sketchnet: --rows 1 2 is not possible", cwd=tmp_path)
+    bad("pro\nject", message="there is no verb", cwd=tmp_path)
+
+
 @pytest.mark.parametrize("args", ["", "data"])
 def test_nothing_given_shows_the_help(args, tmp_path):
     done = sketchnet(*args.split(), cwd=tmp_path)
