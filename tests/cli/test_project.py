@@ -127,8 +127,7 @@ def test_errors_are_one_line_and_leave_nothing(folder, args, code, message):
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert sorted(p.name for p in path.iterdir()) == ["bad.npz", "shards", "x.npz", "x.svm"]
-    assert done.stderr.count("
-") == 1
+    assert done.stderr.count("\n") == 1
 
 
 def test_two_at_once(folder):
