@@ -275,3 +275,13 @@ def test_labels_of_several_kinds():
     for odd, kinds in ((1, "int, str"), (None, "NoneType, str")):
         with pytest.raises(InputError, match=rf"labels are of several kinds \({kinds}\)"):
             SketchClassifier(epochs=1).fit(X, ["a", "b"] * 30, valid=(X, np.array(["a", odd] * 30, dtype=object)))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_learns_from_tensors():
+    X, y = planted(300, d=200)
+    dense = torch.from_numpy(X.toarray())
+    expected = SketchClassifier(**TINY, epochs=2).fit(X, y).predict_proba(X)
+    for rows in (dense.to_sparse_csr(), dense.to_sparse_coo(), dense):
+        found = SketchClassifier(**TINY, epochs=2).fit(rows, torch.from_numpy(y)).predict_proba(rows)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
