@@ -160,13 +160,25 @@ def gpu(monkeypatch):
 
     monkeypatch.setattr(captured.CapturedSteps, "_capture", with_replay)
     monkeypatch.setattr(course, "make_steps", captured_steps)
-    gpu = SimpleNamespace(off=lambda: monkeypatch.setattr(course, "make_steps", PlainSteps), room=float("inf"))
+    gpu = SimpleNamespace(
+        off=lambda: monkeypatch.setattr(course, "make_steps", PlainSteps),
+        on=lambda: monkeypatch.setattr(course, "make_steps", captured_steps),
+        room=float("inf"),
+    )
     return gpu
 
 
 def rows(n=500):
     data = Synthetic(n=n, d=3000, density=1e-2).rows(slice(0, n))
     return data.scipy(), data.labels
+
+
+def stop_at(step):
+    def tick(done, total, note):
+        if done == step:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return tick
 
 
 @pytest.mark.parametrize(
@@ -222,14 +234,10 @@ def test_a_stopped_run_goes_on(gpu, settings, moved, room, tmp_path, monkeypatch
     def model():
         return estimator._build(task, examples.data, 0)
 
-    def stop(done, total, note):
-        if done == 11:
-            os.kill(os.getpid(), signal.SIGINT)
-
     whole, cut, again = model(), model(), model()
     train(whole, examples, None)
     with pytest.raises(Interrupted):
-        train(cut, examples, None, folder=tmp_path, tick=stop)
+        train(cut, examples, None, folder=tmp_path, tick=stop_at(11))
     if moved:
         gpu.off()
     train(again, examples, None, folder=tmp_path)
@@ -239,13 +247,23 @@ def test_a_stopped_run_goes_on(gpu, settings, moved, room, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("eta", [1.0, 0.5])
-def test_a_frozen_projection_stays_as_it_was_drawn_and_then_learns(gpu, eta):
+def test_a_frozen_projection_stays_as_it_was_drawn_and_then_learns(gpu, eta, tmp_path):
     X, y = rows()
     task = Task.of_labels(y)
     estimator = SketchClassifier(**{**SMALL, "epochs": 4, "eta": eta, "frozen_epochs": 2, "normalise": "none"})
+    estimator.set_params(sparse_learning_rate=0.01, wide_learning_rate=0.01, hidden_norm=False)
     examples = Examples(estimator._batch(X), task.encode(y))
-    moved = moved_in_epochs(estimator._build(task, examples.data, 0), examples)
-    assert moved == [{"last"}] * 2 + [{"weight", "bias", "last"}] * 2
+    ours, theirs, cut, resumed = (estimator._build(task, examples.data, 0) for _ in range(4))
+    assert moved_in_epochs(ours, examples) == [{"last"}] * 2 + [{"weight", "bias", "last"}] * 2
+    gpu.off()
+    train(theirs, examples, None)
+    if eta == 1:  # corrections of the bias's moments begin when it does
+        torch.testing.assert_close(ours.network.projection.bias, theirs.network.projection.bias, rtol=1e-2, atol=1e-4)
+    with pytest.raises(Interrupted):  # in the first epoch, when there is nothing yet of the bias in a checkpoint
+        train(cut, examples, None, folder=tmp_path, tick=stop_at(3))
+    gpu.on()
+    train(resumed, examples, None, folder=tmp_path)
+    torch.testing.assert_close(ours.network.projection.bias, resumed.network.projection.bias, rtol=1e-2, atol=1e-4)
 
 
 def test_what_goes_wrong_at_the_start_leaves_the_network_as_it_was(gpu, monkeypatch):
