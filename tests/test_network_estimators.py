@@ -280,6 +280,7 @@ def test_labels_of_several_kinds():
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 def test_learns_from_tensors():
     X, y = planted(300, d=200)
+    X = sparse.csr_array(X.toarray())  # in the order of the columns, as tensors have them
     dense = torch.from_numpy(X.toarray())
     expected = SketchClassifier(**TINY, epochs=2).fit(X, y).predict_proba(X)
     for rows in (dense.to_sparse_csr(), dense.to_sparse_coo(), dense):

@@ -14,7 +14,6 @@ from scipy import sparse
 from sketchnet.data.csr import CsrBatch
 from sketchnet.experiments.recipes.synthetic import synthetic_rows
 from sketchnet.nn.learnable import LearnableProjection
-from sketchnet.nn.numbering import number
 from sketchnet.projection import make_scheme
 
 _PANEL = 64  # columns of a dense P that are there at a time
@@ -71,7 +70,7 @@ def learning_slopes(*, seed, device, n, d, density, significant, scheme, n_compo
     def step(width: int, batch: CsrBatch) -> float:
         layer = LearnableProjection(width, n_components, scheme, seed=seed, **options)
         batch = replace(batch, n_columns=width)
-        runs = [_clock(lambda: layer(number(batch, width)).sum().backward()) for _ in range(repeats + 1)]
+        runs = [_clock(lambda: layer(batch).sum().backward()) for _ in range(repeats + 1)]
         return median(runs[1:])  # the first one compiles
 
     batch, _ = synthetic_rows(n, d, density, significant)
