@@ -81,7 +81,7 @@ class GpuAdam(_Dense):
             with torch.cuda.stream(self._side if p.numel() < _SHORT else here):
                 gated = [p, *moments] if gate is not None and p is self._gated else []
                 before = [tensor.clone() for tensor in gated]
-                mine = rates[_OF_BIAS:] if p is self._gated else rates
+                mine = rates[_OF_BIAS:] if self._frozen and p is self._gated else rates
                 how = moments, mine, LazyAdam.betas, LazyAdam.epsilon, p.ndim > 1
                 backend("gpu").adam_all(p, copy, gradient.contiguous(), *how)
                 for tensor, old in zip(gated, before):
