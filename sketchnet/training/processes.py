@@ -7,6 +7,7 @@ written once, the first process decides or writes.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,6 +48,7 @@ class Processes:
                 return cls()
             how = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
             distributed.init_process_group(how, timeout=_PATIENCE)
+            atexit.register(_leave)
         return cls(distributed.get_rank(), distributed.get_world_size())
 
     def share(self, n: int) -> slice:
@@ -150,3 +152,9 @@ class _Sum(torch.autograd.Function):
         total = gradient.clone()
         distributed.all_reduce(total)
         return total
+
+
+def _leave() -> None:
+    """Threads of a connection that is still there when Python ends may take the process down with them."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
