@@ -190,6 +190,9 @@ class UrlLike:
     def done(self, state: dict) -> float:
         return state["row"] / self._n_rows
 
+    def where(self, state: dict) -> str:
+        return ""
+
 
 def training_memory(quick: bool):
     """Peak memory of training from shards, what importing the library takes included."""
