@@ -16,6 +16,7 @@ from sklearn.neural_network import BernoulliRBM
 
 from sketchnet.data import load_dataset
 from sketchnet.errors import SketchnetError
+from sketchnet.nn.products import add_product, affine
 from sketchnet.pretraining import RBM, RBMConfig, RBMTrainingConfig, make_rows, train_rbm
 
 BATCH, HIDDEN = 100, 1000
@@ -59,16 +60,15 @@ def scikit_epoch(X: np.ndarray):
 
 def products(X: np.ndarray, device: str):
     v, h = torch.rand(BATCH, X.shape[1], device=device), torch.rand(BATCH, HIDDEN, device=device)
-    weight, out = torch.zeros(X.shape[1], HIDDEN, device=device), torch.empty(BATCH, HIDDEN, device=device)
-    visible = torch.empty(BATCH, X.shape[1], device=device)
+    weight = torch.zeros(X.shape[1], HIDDEN, device=device)
 
     def work() -> None:
         for _ in range(-(-len(X) // BATCH)):
-            torch.mm(v, weight, out=out)
-            torch.mm(h, weight.t(), out=visible)
-            torch.mm(v, weight, out=out)
-            weight.addmm_(v.t(), h, beta=0.5, alpha=0.001)
-            weight.addmm_(v.t(), h, beta=1.0, alpha=-0.001)
+            affine(v, weight)
+            affine(h, weight.t())
+            affine(v, weight)
+            add_product(weight, v.t(), h, beta=0.5, alpha=0.001)
+            add_product(weight, v.t(), h, beta=1.0, alpha=-0.001)
         if device == "cuda":
             torch.cuda.synchronize()
 

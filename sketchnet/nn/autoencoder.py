@@ -17,6 +17,7 @@ from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.numbering import number_type
+from sketchnet.nn.products import Linear
 from sketchnet.projection import SCHEMES
 
 VISIBLE = ("counts", "real")
@@ -214,8 +215,8 @@ class Autoencoder(nn.Module):
         return (functional.normalize(back) - functional.normalize(rows)).square().sum(dim=1)
 
 
-def _linear(a: int, b: int, units: str) -> nn.Linear:
-    layer = nn.Linear(a, b)
+def _linear(a: int, b: int, units: str) -> Linear:
+    layer = Linear(a, b)
     if units == "relu":
         nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
     else:

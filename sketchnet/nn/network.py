@@ -20,6 +20,7 @@ from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.learnable import LearnableProjection
 from sketchnet.nn.norm import BatchNorm
 from sketchnet.nn.numbering import Numbered, number_type
+from sketchnet.nn.products import Linear
 from sketchnet.nn.wide import Wide
 from sketchnet.normalisation import Moments
 from sketchnet.projection import SCHEMES
@@ -237,14 +238,14 @@ def hash_columns(batch: CsrBatch, n_columns: int, key) -> CsrBatch:
 def _hidden(config: NetworkConfig) -> list[nn.Module]:
     layers, width = [ACTIVATIONS[config.activation]()], config.n_components
     for next_width in config.hidden:
-        layer = nn.Linear(width, next_width)
+        layer = Linear(width, next_width)
         nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         nn.init.zeros_(layer.bias)
         layers += [layer, BatchNorm(next_width), nn.ReLU()] if config.hidden_norm else [layer, nn.ReLU()]
         if config.dropout > 0:
             layers.append(Dropout(config.dropout))
         width = next_width
-    last = nn.Linear(width, config.n_outputs)
+    last = Linear(width, config.n_outputs)
     nn.init.normal_(last.weight, std=0.01)
     nn.init.zeros_(last.bias)
     return [*layers, last]

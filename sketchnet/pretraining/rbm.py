@@ -13,6 +13,7 @@ from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch, as_csr
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
+from sketchnet.nn.products import add_product, affine
 from sketchnet.nn.rbm_init import RBM_SCHEMES, init_rbm_
 from sketchnet.pretraining.units import HIDDEN, UNITS, VISIBLE
 
@@ -134,14 +135,14 @@ class RBM(nn.Module):
 
     def _hidden_input(self, v: torch.Tensor | CsrBatch) -> torch.Tensor:
         if isinstance(v, torch.Tensor):
-            return torch.addmm(self.hidden_bias, v, self.weight.t())
+            return affine(v, self.weight.t(), self.hidden_bias)
         out = torch.empty(v.n_rows, self.config.n_hidden, dtype=self.weight.dtype)
         backend().wide_forward(*v.arrays, self.weight.t().numpy(), out.numpy())
         return out.add_(self.hidden_bias)
 
     def visible_input(self, h: torch.Tensor) -> torch.Tensor:
         """b + W' h."""
-        return torch.addmm(self.visible_bias, h, self.weight)
+        return affine(h, self.weight, self.visible_bias)
 
     def hidden_mean(self, v: torch.Tensor | CsrBatch) -> torch.Tensor:
         """What the hidden units pass on to a layer above: sigmoid(x), x, or max(0, x)."""
@@ -243,14 +244,14 @@ class Chain:
     def add_gradient(self, target: torch.Tensor, beta: float, alpha: float) -> torch.Tensor:
         """target = beta * target + alpha * (sum of h v' at the data minus the same at the end), in place."""
         by_column = target.t()
-        by_column.addmm_(self.visible.t(), self.hidden, beta=beta, alpha=-alpha)
+        add_product(by_column, self.visible.t(), self.hidden, beta, -alpha)
         if isinstance(self.data, CsrBatch):
             columns, local = backend().number_columns(self.data.indices)
             hidden = self.data_hidden.numpy()
             sums = backend().wide_backward(self.data.indptr, local, self.data.values, len(columns), hidden)
             by_column.index_add_(0, torch.from_numpy(columns), torch.from_numpy(sums), alpha=alpha)
         else:
-            by_column.addmm_(self.data.t(), self.data_hidden, beta=1.0, alpha=alpha)
+            add_product(by_column, self.data.t(), self.data_hidden, 1.0, alpha)
         return target
 
     def hidden_gradient(self) -> torch.Tensor:

@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from sketchnet.data.datasets import load_dataset
+from sketchnet.nn.products import Linear
 from sketchnet.pretraining.rbm_training import RBMTrainingConfig
 from sketchnet.pretraining.rows import DenseRows
 from sketchnet.pretraining.stack import LayerSpec, pretrain_stack
@@ -47,7 +48,7 @@ def initialised_digits(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         widths = [X.shape[1], *hidden, int(y.max()) + 1]
-        layers = [nn.Linear(n, m) for n, m in zip(widths, widths[1:])]
+        layers = [Linear(n, m) for n, m in zip(widths, widths[1:])]
     nn.init.zeros_(layers[-1].bias)
     layers = [layer.to(device) for layer in layers]
     how = RBMTrainingConfig(epochs=pretrain, batch_size=_BATCH, seed=seed)
