@@ -1,25 +1,27 @@
-"""`sketchnet project`: a sparse matrix or a data set on disk to its random projection, in bounded memory."""
+"""`sketchnet project`: a file or a data set on disk to its random projection, in bounded memory."""
 
 from __future__ import annotations
 
 import json
 import time
-import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.errors import InputError
 
 _ROWS = ("indptr", "indices", "values")  # the arrays of a shard that its projection depends on
 
 
+@takes_input_options
 def project(
-    input: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="scipy .npz file, or a folder that `sketchnet ingest` wrote.")
-    ],
+    options: InputOptions,
+    input: Annotated[Path, typer.Argument(metavar="INPUT", help="A file, or a folder that `sketchnet ingest` wrote.")],
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", help=".npy file to write.")],
     scheme: Annotated[
         str, typer.Option(help="count_sketch, li, srht, srht_sparse, achlioptas or gaussian.")
@@ -37,16 +39,19 @@ def project(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Project a sparse matrix to few columns. Run it again after an interruption: it goes on where it stopped.
+    """Project sparse rows to few columns. Run it again after an interruption: it goes on where it stopped.
 
-    INPUT is a CSR matrix that scipy saved, or a data set on disk; `sketchnet ingest` makes one of other files.
+    A scipy .npz file is read in place; other files become a data set beside OUTPUT first, which goes in the end.
 
-    Example: sketchnet project clicks.npz clicks-1000.npy --scheme gaussian -k 1000 --memory 2GiB
+    \b
+    Examples:
+      sketchnet project clicks.npz clicks-1000.npy --scheme gaussian -k 1000 --memory 2GiB
+      sketchnet project day0.svm.gz day0.npy --columns 3231961
     """
     # Here and not above, so that `sketchnet --help` is instant.
     from sketchnet.cli.progress import progress_bar
     from sketchnet.projection import SRHT, make_scheme
-    from sketchnet.projection.on_disk import project_to_file
+    from sketchnet.projection.on_disk import check_output, project_to_file
 
     if dtype not in ("float32", "float64"):
         raise InputError(f"--dtype {dtype} is not possible; it is float32 or float64")
@@ -56,15 +61,18 @@ def project(
         raise InputError(f"OUTPUT {output} is a folder")
     if not output.absolute().parent.is_dir():
         raise InputError(f"there is no folder {output.parent} for OUTPUT {output}")
-    options = dict(_parse_option(text) for text in option or [])
+    law = dict(_parse_option(text) for text in option or [])
+    # What is wrong with these should not wait until all rows are read.
+    make_scheme(scheme, components, **({"density": 1.0} if scheme == "srht_sparse" else {}) | law).sample(1, seed)
+    check_output(output, overwrite)
     start = time.perf_counter()
-    X, checksums = _open(input, scratch=output.absolute().parent)
-    if scheme == "srht_sparse":
-        options.setdefault("density", SRHT.thesis_density(X.n_rows, X.n_columns))
-    operator = make_scheme(scheme, components, **options).sample(X.n_columns, seed)
-    job = {"dtype": dtype, "memory": memory, "source": checksums, "overwrite": overwrite, "device": device}
-    with progress_bar(f"projecting {input.name}") as progress:
-        result = project_to_file(operator, X, output, **job, progress=progress)
+    with _rows(input, output, options, memory, seed, overwrite) as (X, checksums):
+        if scheme == "srht_sparse":
+            law.setdefault("density", SRHT.thesis_density(X.n_rows, X.n_columns))
+        operator = make_scheme(scheme, components, **law).sample(X.n_columns, seed)
+        job = {"dtype": dtype, "memory": memory, "source": checksums, "overwrite": overwrite, "device": device}
+        with progress_bar(f"projecting {input.name}") as progress:
+            result = project_to_file(operator, X, output, **job, progress=progress)
     seconds = time.perf_counter() - start
     if as_json:
         summary = {"output": str(output), "rows": X.n_rows, "columns": components, "seconds": seconds}
@@ -74,21 +82,29 @@ def project(
         print(f"{output}: {n:,} x {X.n_columns:,} -> {n:,} x {k:,} by {scheme}, seed {seed}, in {seconds:.1f} s")
 
 
-def _open(input: Path, scratch: Path):
-    """(rows, what tells them from others): of a folder of shards, or of a .npz file, which may unpack in `scratch`."""
+@contextmanager
+def _rows(input: Path, output: Path, options: InputOptions, memory: str, seed: int, overwrite: bool) -> Iterator[tuple]:
+    """(rows, what tells them from others)."""
+    from sketchnet.cli.training_data import open_data
+    from sketchnet.cli.work_folder import work_folder
     from sketchnet.data.npz import open_npz
     from sketchnet.data.shard_set import open_shards
-    from sketchnet.data.shards import read_manifest, shard_folders
 
     if input.is_dir():
-        X, shards = open_shards(input), [read_manifest(path)["files"] for path in shard_folders(input)]
-        return X, [zlib.crc32(repr([files[name]["crc32"] for files in shards]).encode()) for name in _ROWS]
-    if input.exists() and input.suffix != ".npz" and not zipfile.is_zipfile(input):
-        raise InputError(
-            f"{input} is neither a scipy .npz file nor a folder of shards; `sketchnet ingest {input} FOLDER` makes "
-            "one, which can be projected"
-        )
-    return open_npz(input, scratch)
+        yield open_shards(input), _checksums(input)
+    elif options.kind([input], {}) == "npz":
+        yield open_npz(input, output.absolute().parent)
+    else:
+        work = output.with_name(f"{output.name}.rows")
+        with work_folder(work, overwrite, lambda error: isinstance(error, InputError)):
+            yield open_data([input], work / "all", options, memory, seed, {}), _checksums(work / "all")
+
+
+def _checksums(folder: Path) -> list[int]:
+    from sketchnet.data.shards import read_manifest, shard_folders
+
+    shards = [read_manifest(path)["files"] for path in shard_folders(folder)]
+    return [zlib.crc32(repr([files[name]["crc32"] for files in shards]).encode()) for name in _ROWS]
 
 
 def _parse_option(text: str) -> tuple[str, str | float]:

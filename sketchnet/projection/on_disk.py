@@ -50,7 +50,7 @@ def project_to_file(
     there is one and it pays.
     """
     path, budget = Path(path), parse_memory(memory)
-    partial, record = path.with_name(path.name + ".partial"), path.with_name(path.name + ".progress")
+    partial, record = path.with_name(path.name + ".partial"), _record(path)
     with locked(path):
         parts = checked_parts(X, operator.d)
         dtype = output_dtype(joined_dtype(parts), dtype)
@@ -71,7 +71,7 @@ def project_to_file(
             record.unlink()
             return np.load(path, mmap_mode="r")
         if path.exists() and not overwrite:
-            raise InputError(f"{path} exists already; choose another name or ask to overwrite it")
+            raise _exists(path)
         out = _open(partial, shape, dtype, overwrite) if done else None
         if out is None:
             done, out = 0, _create(partial, record, shape, dtype, job)
@@ -87,6 +87,20 @@ def project_to_file(
         os.replace(partial, path)
         record.unlink()
     return np.load(path, mmap_mode="r" if X.n_rows else None)
+
+
+def check_output(path: Path, overwrite: bool) -> None:
+    """What `project_to_file` would refuse can be known before rows are read."""
+    if path.exists() and not overwrite and not _record(path).exists():  # or a run was cut off when all was done
+        raise _exists(path)
+
+
+def _record(path: Path) -> Path:
+    return path.with_name(path.name + ".progress")
+
+
+def _exists(path: Path) -> InputError:
+    return InputError(f"{path} exists already; choose another name or ask to overwrite it")
 
 
 def _plans(operator: Operator, parts: list[CsrBatch], dtype, memory, device: str | None) -> tuple[list[Plan], Callable]:

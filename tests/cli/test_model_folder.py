@@ -22,8 +22,16 @@ def test_a_folder_named_data_is_not_removed(source, tmp_path):
     (tmp_path / "data" / "rows.svm").write_text(ROWS)
     good("ingest", "data/rows.svm", "data/train", cwd=tmp_path)
     before = contents(tmp_path)
-    bad("train", source, "--out", ".", *TINY, message=". has a data that no train wrote; choose", cwd=tmp_path)
-    bad("train", source, "--out", ".", *TINY, "--overwrite", message="has a data that no train wrote", cwd=tmp_path)
+    bad(
+        "train",
+        source,
+        "--out",
+        ".",
+        *TINY,
+        message="data was not made by sketchnet, which would keep its rows there; choose",
+        cwd=tmp_path,
+    )
+    bad("train", source, "--out", ".", *TINY, "--overwrite", message="data was not made by sketchnet", cwd=tmp_path)
     assert contents(tmp_path) == before
 
 
@@ -126,7 +134,7 @@ def test_what_an_interrupted_run_has_read_goes_on_and_can_be_overwritten(tmp_pat
     (tmp_path / "rows.svm").write_text(ROWS)
     work = tmp_path / "model" / "data"
     good("ingest", "rows.svm", work / "train", cwd=tmp_path)  # as an interruption leaves it
-    (work / ".sketchnet-train").touch()
+    (work / ".sketchnet-work").touch()
     (work / "train.lock").touch()
     before = contents(work / "train")
     message = "model/data/train is another data set, or an unfinished one"
@@ -146,7 +154,7 @@ def test_another_command_does_not_remove_what_a_running_one_reads(tmp_path):
     (tmp_path / "rows.svm").write_text(ROWS)
     work = tmp_path / "model" / "data"
     good("ingest", "rows.svm", work / "train", cwd=tmp_path)
-    (work / ".sketchnet-train").touch()
+    (work / ".sketchnet-work").touch()
     before = contents(work)
     with locked(work):
         done = sketchnet("train", "rows.svm", "--out", "model", "--columns", "9", cwd=tmp_path)

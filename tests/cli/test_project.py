@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sketchnet.data import CsrBatch
+from sketchnet.data import CsrBatch, open_shards, write_svmlight
 from sketchnet.projection import SRHT, CountSketch, Gaussian, Li
 from tests.data.test_shards import write
 
@@ -54,12 +54,48 @@ def test_projects_a_data_set(folder):
     assert "its checksum differs" in done.stderr
 
 
+def test_projects_text_files(folder):
+    path, X = folder
+    write_svmlight(path / "x.svm.gz", X, np.ones(300))
+    done = sketchnet("project", "x.svm.gz", "y.npy", "-k", "50", "--columns", "5000", "--base", "1", cwd=path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert np.allclose(np.load(path / "y.npy"), CountSketch(50).sample(5000, 0).apply(X), atol=1e-6)
+    assert sorted(p.name for p in path.iterdir()) == ["x.npz", "x.svm.gz", "y.npy"]
+
+    (path / "words.txt").write_text("one two\nthree\n")
+    done = sketchnet("project", "words.txt", "words.npy", "-k", "50", "--text", "--analyzer", "word", cwd=path)
+    assert (done.returncode, done.stderr) == (0, "")
+    ingested = sketchnet("ingest", "words.txt", "words", "--text", "--analyzer", "word", cwd=path)
+    assert ingested.returncode == 0
+    assert np.array_equal(
+        np.load(path / "words.npy"), CountSketch(50).sample(2**24, 0).apply(open_shards(path / "words"))
+    )
+
+
+def test_a_text_file_is_not_read_again(folder):
+    """After an interruption, or before an answer that needs no rows."""
+    path, X = folder
+    write_svmlight(path / "x.svm", X, np.ones(300))
+    _stop_early(path, "x.svm")
+    rows = path / "y.npy.rows"
+    before = {p.name: p.stat().st_mtime_ns for p in rows.rglob("*.npy")}
+    assert before
+    other = sketchnet("project", "x.svm", "y.npy", "-k", "60", cwd=path)
+    assert "y.npy.partial belongs to another job" in other.stderr
+    assert {p.name: p.stat().st_mtime_ns for p in rows.rglob("*.npy")} == before
+    assert sketchnet("project", "x.svm", "y.npy", "-k", "50", cwd=path).returncode == 0
+    assert sorted(p.name for p in path.iterdir()) == ["x.npz", "x.svm", "y.npy"]
+    (path / "x.svm").write_text("no rows")
+    assert "y.npy exists already" in sketchnet("project", "x.svm", "y.npy", "-k", "50", cwd=path).stderr
+    assert "s=-1" in sketchnet("project", "x.svm", "z.npy", "--scheme", "li", "--option", "s=-1", cwd=path).stderr
+
+
 def test_an_unfinished_run_on_another_data_set_is_left_alone(folder):
     path, X = folder
     batch = CsrBatch(X.indptr, X.indices, X.data, 5000)
     write(path / "x", [batch])
     write(path / "other", [replace(batch, values=2 * batch.values)])
-    _stop_early(path)
+    _stop_early(path, "x")
     done = sketchnet("project", "other", "y.npy", "-k", "50", cwd=path)
     assert done.returncode == 2
     assert "y.npy.partial belongs to another job: its source is" in done.stderr
@@ -67,14 +103,14 @@ def test_an_unfinished_run_on_another_data_set_is_left_alone(folder):
     assert np.array_equal(np.load(path / "y.npy"), CountSketch(50).sample(5000, 0).apply(X))
 
 
-def _stop_early(path):
-    """A run of `project x y.npy -k 50` that is cut off before its first unit."""
-    code = """if True:
+def _stop_early(path, input):
+    """A run of `project INPUT y.npy -k 50` that is cut off before its first unit."""
+    code = f"""if True:
         import os, sys
         from sketchnet.projection import count_sketch
         count_sketch.CountSketchOperator.run = lambda *args: os._exit(9)
         from sketchnet.cli import main
-        sys.argv = ["sketchnet", "project", "x", "y.npy", "-k", "50"]
+        sys.argv = ["sketchnet", "project", "{input}", "y.npy", "-k", "50"]
         main()
     """
     assert subprocess.run([sys.executable, "-c", code], cwd=path, timeout=120).returncode == 9
@@ -98,11 +134,9 @@ def test_json_for_machines(folder):
     ("args", "code", "message"),
     [
         (["missing.npz", "y.npy"], 2, "there is no file missing.npz"),
-        (
-            ["x.svm", "y.npy"],
-            2,
-            "neither a scipy .npz file nor a folder of shards; `sketchnet ingest x.svm FOLDER` makes",
-        ),
+        (["bad.svm", "y.npy"], 2, "bad.svm:2:3: "),
+        (["x.txt", "y.npy"], 2, "the names do not tell the format of x.txt; give --format "),
+        (["x.npz", "y.npy", "--base", "1"], 2, "--base is for svmlight, but x.npz is read as npz"),
         (["shards", "y.npy"], 2, "there is no shards/dataset.json: shards is not a data set"),
         (["x.npz", "y.bin"], 2, "OUTPUT y.bin must end in .npy"),
         (["x.npz", "y.npy", "--scheme", "fourier"], 2, "there is no scheme 'fourier'; there are gaussian, "),
@@ -119,14 +153,15 @@ def test_json_for_machines(folder):
 def test_errors_are_one_line_and_leave_nothing(folder, args, code, message):
     path, _ = folder
     (path / "bad.npz").write_bytes(b"PK\3\4 not much more")
-    (path / "x.svm").write_text("1 2:3\n")
+    (path / "bad.svm").write_text("1 2:3\n1 x\n")
+    (path / "x.txt").write_text("1 2:3\n")
     (path / "shards").mkdir()
     done = sketchnet("project", *args, cwd=path)
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
-    assert sorted(p.name for p in path.iterdir()) == ["bad.npz", "shards", "x.npz", "x.svm"]
+    assert sorted(p.name for p in path.iterdir()) == ["bad.npz", "bad.svm", "shards", "x.npz", "x.txt"]
     assert done.stderr.count("\n") == 1
 
 
@@ -146,5 +181,5 @@ def test_two_at_once(folder):
 def test_help_has_an_example(tmp_path):
     done = sketchnet("project", "--help", cwd=tmp_path)
     assert done.returncode == 0
-    assert "Example: sketchnet project" in done.stdout
+    assert "sketchnet project clicks.npz" in done.stdout
     assert sketchnet("--version", cwd=tmp_path).stdout.startswith("sketchnet 0.")
