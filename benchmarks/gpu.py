@@ -14,7 +14,7 @@ import time
 import warnings
 
 import torch
-from harness import best_time, main, row
+from harness import best_time, main, name_device, row
 
 from sketchnet.data.csr import CsrBatch, as_csr
 from sketchnet.projection import SRHT, Achlioptas, CountSketch, Gaussian, Li
@@ -25,6 +25,7 @@ GPU_GB = 24  # what a case may take of the GPU's memory
 
 
 def cases(quick: bool):
+    name_device()
     n_part = 10 if quick else 1
     for case in (synthetic_shape, through_the_card, webspam_shape, kdd2010b_shape):
         yield from case(n_part)
@@ -158,6 +159,5 @@ def kdd2010b_shape(n_part: int):
 
 if __name__ == "__main__":
     start = time.perf_counter()
-    print(torch.cuda.get_device_name(), file=sys.stderr)
     main(__doc__, cases)
     print(f"{time.perf_counter() - start:.0f} s in all", file=sys.stderr)

@@ -9,14 +9,13 @@ synthetic data on disk to a network chosen by its validation error, everything i
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
-from harness import best_time, main, row
+from harness import best_time, main, name_device, row
 
 from sketchnet.data import CsrBatch, Synthetic, ingest, open_shards
 from sketchnet.data.sources import SyntheticSource
@@ -34,6 +33,7 @@ THESIS_ERROR, THESIS_SECONDS = 22.19, 4000  # of the fixed Count Sketch network;
 
 
 def cases(quick: bool):
+    name_device()
     n = 200_000 if quick else 1_000_000
     limit = products(n) / matrix_rate() * 1e6 / n
     rows, labels = sparse_rows(n), np.random.default_rng(1).integers(0, 2, n)
@@ -143,5 +143,4 @@ def finished(quick: bool):
 
 
 if __name__ == "__main__":
-    print(torch.cuda.get_device_name(), file=sys.stderr)
     main(__doc__, cases)

@@ -6,6 +6,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -76,6 +77,15 @@ def _child(pipe, make, args) -> None:
     pipe.send("done")
     pipe.recv()
     del result
+
+
+def name_device() -> None:
+    """On standard error; where there is no CUDA device, that is the end."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise SystemExit("this benchmark needs a CUDA device, and torch finds none")
+    print(torch.cuda.get_device_name(), file=sys.stderr)
 
 
 def row(case: str, ours: float, peer: float, peer_name: str, unit: str, at_least: float | None = None) -> dict:

@@ -31,15 +31,17 @@ def backend(name: str = "cpu") -> ModuleType:
     return import_module(_BACKENDS[name])
 
 
-def gpu_missing() -> str | None:
-    """What keeps the "gpu" kernels from running on this machine; None if nothing does."""
+def gpu_missing(number: int = 0) -> str | None:
+    """What keeps the "gpu" kernels from running on this machine's CUDA device of that number; None if nothing does."""
     if find_spec("triton") is None:  # asked first, because it does not load torch
         return "triton is not installed"
     import torch
 
     if not torch.cuda.is_available():
         return "torch finds no CUDA device"
-    if torch.cuda.get_device_capability() < (8, 0):
+    if number >= torch.cuda.device_count():
+        return f"torch finds {torch.cuda.device_count()} CUDA devices, the first of them 0"
+    if torch.cuda.get_device_capability(number) < (8, 0):
         return "the CUDA device is older than what the kernels are written for (compute capability 8)"
     # Triton compiles the code that starts a kernel when it is first wanted.
     found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

@@ -35,7 +35,7 @@ def gpu_for(
         return None
     if not suits:
         raise InputError(f"device {device!r} gives dense float32 results of up to {WIDEST} columns; use the cpu")
-    missing = gpu_missing()
+    missing = gpu_missing(int(device.partition(":")[2] or 0))
     if missing:
         raise InputError(f"device {device!r} is not possible here: {missing}")
     return device

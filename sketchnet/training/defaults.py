@@ -105,8 +105,9 @@ def choose_device(name: str, model: Model | None = None, n_rows: int = 0) -> tor
     if name == "auto":
         return _gpu() if model is not None and _gains(model, n_rows) else torch.device("cpu")
     device = torch.device(name)
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device {name!r} is not possible: torch finds no CUDA device here")
+    if device.type == "cuda" and (device.index or 0) >= (there := torch.cuda.device_count()):
+        found = f"devices 0 to {there - 1} only" if there else "no CUDA device here"
+        raise InputError(f"device {name!r} is not possible: torch finds {found}")
     return _gpu() if device == torch.device("cuda") else device
 
 

@@ -24,13 +24,13 @@ WITHOUT = "torch finds no CUDA device"
 @pytest.fixture
 def no_gpu(monkeypatch):
     for place in ("kernels.registry", "projection.device_choice"):
-        monkeypatch.setattr(f"sketchnet.{place}.gpu_missing", lambda: WITHOUT)
+        monkeypatch.setattr(f"sketchnet.{place}.gpu_missing", lambda *_: WITHOUT)
     monkeypatch.setattr("sketchnet.projection.device_choice._WORTHWHILE", 1)
 
 
 @pytest.fixture
 def gpu(monkeypatch):
-    monkeypatch.setattr("sketchnet.projection.device_choice.gpu_missing", lambda: None)
+    monkeypatch.setattr("sketchnet.projection.device_choice.gpu_missing", lambda *_: None)
 
 
 def rows(n=20):
@@ -102,3 +102,15 @@ RandomProjection(n_components=3).fit_transform(csr_array([[1.0, 2.0]]))
 sys.exit("torch" in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_device_beyond_the_last(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("torch.cuda.get_device_capability", lambda number: (9, 0))
+    monkeypatch.setattr("sketchnet.kernels.registry.find_spec", lambda name: True)
+    with pytest.raises(InputError, match="'cuda:2' is not possible here: torch finds 2 CUDA devices"):
+        gpu_for("cuda:2", batch(rows()), 10, np.float32)
+    with pytest.raises(InputError, match="'cuda:2' is not possible: torch finds devices 0 to 1 only"):
+        choose_device("cuda:2")
+    assert choose_device("cuda:1") == torch.device("cuda:1")
