@@ -37,6 +37,10 @@ class Progress:
     seconds: float = 0.0
     history: list[dict] = field(default_factory=list)
 
+    @property
+    def mean_loss(self) -> float:
+        return self.loss / max(self.weight, 1e-300)
+
 
 @dataclass
 class Run:

@@ -92,12 +92,10 @@ def _claim_folder(folder: Path, model: Model, overwrite: bool) -> bool:
 
 
 def _train(model: Model, examples: Examples, valid: Examples | None, course: Course, run: Run) -> None:
-    network, config, folder, team = model.network, model.training, run.folder, run.team
-    run.resuming = folder is not None and (folder / checkpoint.CHECKPOINT).exists()
-    begun, kept = time.perf_counter(), None  # the best network, where no folder keeps it
+    network, team, begun = model.network, run.team, time.perf_counter()
+    run.resuming = run.folder is not None and (run.folder / checkpoint.CHECKPOINT).exists()
     if run.resuming:
-        tensors, run.progress = _read(folder)
-    state = run.progress
+        tensors, run.progress = _read(run.folder)
     team.wait()  # until all have read what is about to change
     if run.loaded is not None:
         run.aside({"stage": "load", "seconds": round(run.loaded, 3)})
@@ -109,56 +107,105 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course: Cou
     with torch.random.fork_rng(devices=_cuda(network)), closing(steps), team.training(network):
         if run.resuming:
             _load(tensors, network, steps)
-            begun -= state.seconds
-        total = config.epochs * steps.n_batches
-        while state.epoch < config.epochs:
-            for loss, weight in steps.epoch(state.epoch, state.step):
-                if not np.isfinite(loss):
-                    place = f"epoch {state.epoch + 1}, step {state.step + 1}"
-                    raise TrainingError(f"the loss is {loss / weight} in {place}: {_advice(config, folder)}")
-                state.loss, state.weight = state.loss + loss, state.weight + weight
-                state.step, state.seconds = state.step + 1, time.perf_counter() - begun
-                done, mean = state.epoch * steps.n_batches + state.step, state.loss / max(state.weight, 1e-300)
-                run.tick(done, total, f"epoch {state.epoch + 1}, loss {mean:.4f}")
-                # A team asks when losses become known: asking all processes takes time.
-                if (team.alone or weight) and team.any(run.asked_to_stop()):
-                    loss, weight = steps.pending()
-                    state.loss, state.weight = state.loss + loss, state.weight + weight
-                    if folder is not None and np.isfinite(loss):  # or what was saved before is better
-                        _save(folder, network, steps, state, team)
-                    team.wait()  # who leaves early takes the others along, in the middle of writing
-                    raise Interrupted("stopped as asked; run the same command again to go on")
-            record = {"epoch": state.epoch + 1, "loss": state.loss / max(state.weight, 1e-300)}
-            reached = (0.0, -state.epoch)  # without validation rows, the last epoch is the best
-            if valid is not None:
-                reached = steps.evaluate(valid)
-                record |= {"valid_error": reached[0], "valid_loss": reached[1]}
-            if team.any(not (all(map(np.isfinite, reached)) and _is_finite(network))):
-                raise TrainingError(f"epoch {state.epoch + 1} left weights too large: {_advice(config, folder)}")
-            state.seconds = team.first_says(time.perf_counter() - begun)
-            run.note({**record, "seconds": round(state.seconds, 3)})
-            reached = (round(reached[0], 6), reached[1])  # errors of weights next to nothing are ties
-            if reached < state.best:
-                state.best, state.best_epoch = reached, state.epoch
-                if folder is None:
-                    kept = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-                elif team.is_first:
-                    checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict())
-            state.epoch, state.step, state.loss, state.weight = state.epoch + 1, 0, 0.0, 0.0
-            since = max(state.best_epoch + 1, config.frozen_epochs)  # patience is for what comes after them
-            enough = config.patience is not None and state.epoch - since >= config.patience
-            if enough or (config.seconds is not None and state.seconds > config.seconds):
-                break
-            if folder is not None:
-                _save(folder, network, steps, state, team)
+            begun -= run.progress.seconds
+        best = _Epochs(model, steps, valid, run, begun).go()
     team.wait()
-    if state.best_epoch < 0:
-        raise TrainingError(f"no epoch gave a finite error: {_advice(config, folder)}")
-    finished = None
+    if run.progress.best_epoch < 0:
+        raise TrainingError(f"no epoch gave a finite error: {_advice(model.training, run.folder)}")
+    _finish(model, examples, valid, course, run, best)
+
+
+class _Epochs:
+    """The epochs that `run.progress` leaves to do. `begun` is when the first one would have begun in one go."""
+
+    def __init__(self, model: Model, steps: Steps, valid: Examples | None, run: Run, begun: float):
+        self._network, self._config = model.network, model.training
+        self._steps, self._valid, self._run, self._begun = steps, valid, run, begun
+        self._best: dict[str, torch.Tensor] | None = None
+
+    def go(self) -> dict[str, torch.Tensor] | None:
+        """The best epoch's network, where no folder keeps it."""
+        state = self._run.progress
+        while state.epoch < self._config.epochs:
+            self._learn()
+            self._judge()
+            state.epoch, state.step, state.loss, state.weight = state.epoch + 1, 0, 0.0, 0.0
+            if self._is_enough():
+                break
+            self._save()
+        return self._best
+
+    def _learn(self) -> None:
+        state, steps, team = self._run.progress, self._steps, self._run.team
+        total = self._config.epochs * steps.n_batches
+        for loss, weight in steps.epoch(state.epoch, state.step):
+            if not np.isfinite(loss):
+                place = f"epoch {state.epoch + 1}, step {state.step + 1}"
+                raise TrainingError(f"the loss is {loss / weight} in {place}: {self._advice()}")
+            state.loss, state.weight = state.loss + loss, state.weight + weight
+            state.step, state.seconds = state.step + 1, time.perf_counter() - self._begun
+            done = state.epoch * steps.n_batches + state.step
+            self._run.tick(done, total, f"epoch {state.epoch + 1}, loss {state.mean_loss:.4f}")
+            # A team asks when losses become known: asking all processes takes time.
+            if (team.alone or weight) and team.any(self._run.asked_to_stop()):
+                self._stop()
+
+    def _stop(self) -> None:
+        state = self._run.progress
+        loss, weight = self._steps.pending()
+        state.loss, state.weight = state.loss + loss, state.weight + weight
+        if np.isfinite(loss):  # or what was saved before is better
+            self._save()
+        self._run.team.wait()  # who leaves early takes the others along, in the middle of writing
+        raise Interrupted("stopped as asked; run the same command again to go on")
+
+    def _judge(self) -> None:
+        """Note what the epoch reached, and keep the network if it is the best one."""
+        state, team, network = self._run.progress, self._run.team, self._network
+        record = {"epoch": state.epoch + 1, "loss": state.mean_loss}
+        reached = (0.0, -state.epoch)  # without validation rows, the last epoch is the best
+        if self._valid is not None:
+            reached = self._steps.evaluate(self._valid)
+            record |= {"valid_error": reached[0], "valid_loss": reached[1]}
+        if team.any(not (all(map(np.isfinite, reached)) and _is_finite(network))):
+            raise TrainingError(f"epoch {state.epoch + 1} left weights too large: {self._advice()}")
+        state.seconds = team.first_says(time.perf_counter() - self._begun)
+        self._run.note({**record, "seconds": round(state.seconds, 3)})
+        reached = (round(reached[0], 6), reached[1])  # errors of weights next to nothing are ties
+        if reached < state.best:
+            state.best, state.best_epoch = reached, state.epoch
+            if self._run.folder is None:
+                self._best = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+            elif team.is_first:
+                checkpoint.write_tensors(self._run.folder / checkpoint.WEIGHTS, network.state_dict())
+
+    def _is_enough(self) -> bool:
+        state, config = self._run.progress, self._config
+        since = max(state.best_epoch + 1, config.frozen_epochs)  # patience is for what comes after them
+        if config.patience is not None and state.epoch - since >= config.patience:
+            return True
+        return config.seconds is not None and state.seconds > config.seconds
+
+    def _save(self) -> None:
+        run = self._run
+        if run.folder is None or not run.team.is_first:
+            return
+        tensors = {f"network.{name}": tensor for name, tensor in self._network.state_dict().items()}
+        tensors |= {f"optimiser.{name}": tensor for name, tensor in self._steps.state().items()}
+        checkpoint.write_tensors(run.folder / checkpoint.CHECKPOINT, tensors, asdict(run.progress))
+        checkpoint.write_history(run.folder, run.progress.history)
+
+    def _advice(self) -> str:
+        return _advice(self._config, self._run.folder)
+
+
+def _finish(model: Model, examples: Examples, valid: Examples | None, course: Course, run: Run, best) -> None:
+    """The best network, what the course makes of it, and the history."""
+    network, folder, team, finished = model.network, run.folder, run.team, None
     if folder is not None:
-        kept, notes = checkpoint.read_tensors(folder / checkpoint.WEIGHTS)
+        best, notes = checkpoint.read_tensors(folder / checkpoint.WEIGHTS)
         finished = notes.get("finished")  # and cut off right after
-    network.load_state_dict(kept)
+    network.load_state_dict(best)
     network.requires_grad_(True)
     network.eval()
     model.forget_double()
@@ -169,7 +216,7 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course: Cou
         if folder is not None and team.is_first:
             lasting = {key: value for key, value in finished.items() if key != "seconds"}  # the same in every run
             checkpoint.write_tensors(folder / checkpoint.WEIGHTS, network.state_dict(), {"finished": lasting})
-    model.history = [*state.history, _end(state)]
+    model.history = [*run.progress.history, _end(run.progress)]
     if folder is not None and team.is_first:
         checkpoint.write_history(folder, model.history)
         for name in (checkpoint.CHECKPOINT, checkpoint.PRETRAINING):
@@ -216,15 +263,6 @@ def train_once(model: Model, examples: Examples, optimiser) -> None:
         optimiser.settle()
         network.eval()
         model.forget_double()
-
-
-def _save(folder: Path, network: nn.Module, steps: Steps, state: Progress, team: Processes) -> None:
-    if not team.is_first:
-        return
-    tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
-    tensors |= {f"optimiser.{name}": tensor for name, tensor in steps.state().items()}
-    checkpoint.write_tensors(folder / checkpoint.CHECKPOINT, tensors, asdict(state))
-    checkpoint.write_history(folder, state.history)
 
 
 def _read(folder: Path) -> tuple[dict, Progress]:
