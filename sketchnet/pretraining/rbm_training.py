@@ -169,7 +169,7 @@ def train_rbm(
 
 
 class _Learner:
-    """Weights and their velocities, moved in place: no step makes a tensor of the weights' size."""
+    """Weights and their velocities, moved in place."""
 
     def __init__(self, rbm: RBM, config: RBMTrainingConfig, layer: int):
         self._rbm, self._config = rbm, config
