@@ -16,6 +16,7 @@ soak: .venv/ready
 bench: .venv/ready
 	$(BIN)/python benchmarks/projection.py
 	$(BIN)/python benchmarks/data.py
+	$(BIN)/python benchmarks/dense.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/rbm.py

@@ -58,9 +58,15 @@ def check_options(name: str, value) -> dict:
 def check_device(device) -> str:
     """The name of a device, also of one of torch's own; whether it is there is another question."""
     name = str(device)
-    if not re.fullmatch(r"auto|cpu|cuda(:[0-9]+)?", name):
+    if not re.fullmatch(r"auto|cpu|cuda(:(0|[1-9][0-9]?))?", name):
         raise InputError(f"device {device!r} is not possible; it is auto, cpu or cuda")
     return name
+
+
+def cuda_number(device: str) -> int | None:
+    """That of a checked name, if it has one."""
+    number = device.partition(":")[2]
+    return int(number) if number else None
 
 
 def import_extra(package: str, extra: str, what: str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, get_type_hints
 
@@ -76,6 +76,13 @@ class InputOptions:
                     f"--{stray[0].replace('_', '-')} is for {' and '.join(others)}, but {inputs[0]} is read as {kind}"
                 )
         return kind
+
+    def check_unused(self, folder: Path) -> None:
+        """A data set on disk was read when it was made: what says how to read is an error."""
+        given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+        if given:
+            name = given[0].replace("_", "-")
+            raise InputError(f"--{name} is for files, but {folder} is a folder: its rows have been read before")
 
     def source(self, inputs: list[Path], memory: str, seed: int, known: dict, scratch: Path):
         """(source, options of `ingest`) for the inputs; `known` is the description of a data set they must fit."""

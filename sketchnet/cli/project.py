@@ -7,6 +7,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -50,7 +51,9 @@ def project(
     """
     # Here and not above, so that `sketchnet --help` is instant.
     from sketchnet.cli.progress import progress_bar
+    from sketchnet.cli.work_folder import discard
     from sketchnet.projection import SRHT, make_scheme
+    from sketchnet.projection.device_choice import gpu_for
     from sketchnet.projection.on_disk import check_output, project_to_file
 
     if dtype not in ("float32", "float64"):
@@ -64,15 +67,19 @@ def project(
     law = dict(_parse_option(text) for text in option or [])
     # What is wrong with these should not wait until all rows are read.
     make_scheme(scheme, components, **({"density": 1.0} if scheme == "srht_sparse" else {}) | law).sample(1, seed)
+    gpu_for(device, [], components, dtype)
+    work = output.with_name(f"{output.name}.rows")
+    discard(work, only_done=True)
     check_output(output, overwrite)
     start = time.perf_counter()
-    with _rows(input, output, options, memory, seed, overwrite) as (X, checksums):
+    with _rows(input, work, options, memory, overwrite) as (X, checksums):
         if scheme == "srht_sparse":
             law.setdefault("density", SRHT.thesis_density(X.n_rows, X.n_columns))
         operator = make_scheme(scheme, components, **law).sample(X.n_columns, seed)
         job = {"dtype": dtype, "memory": memory, "source": checksums, "overwrite": overwrite, "device": device}
         with progress_bar(f"projecting {input.name}") as progress:
             result = project_to_file(operator, X, output, **job, progress=progress)
+    discard(work)  # of a run from another file that was cut off
     seconds = time.perf_counter() - start
     if as_json:
         summary = {"output": str(output), "rows": X.n_rows, "columns": components, "seconds": seconds}
@@ -83,21 +90,30 @@ def project(
 
 
 @contextmanager
-def _rows(input: Path, output: Path, options: InputOptions, memory: str, seed: int, overwrite: bool) -> Iterator[tuple]:
-    """(rows, what tells them from others)."""
-    from sketchnet.cli.training_data import open_data
+def _rows(input: Path, work: Path, options: InputOptions, memory: str, overwrite: bool) -> Iterator[tuple]:
+    """(rows, what tells them from others). Strings and tables are hashed as `ingest` does by default, whatever the seed
+    of the projection.
+    """
+    from sketchnet.cli.training_data import check_features, open_data
     from sketchnet.cli.work_folder import work_folder
     from sketchnet.data.npz import open_npz
     from sketchnet.data.shard_set import open_shards
 
     if input.is_dir():
+        options.check_unused(input)
         yield open_shards(input), _checksums(input)
     elif options.kind([input], {}) == "npz":
-        yield open_npz(input, output.absolute().parent)
+        X, checksums = open_npz(input, work.absolute().parent)
+        if options.columns is not None and options.columns < X.n_columns:
+            raise InputError(f"{input} has {X.n_columns:,} columns, more than --columns {options.columns}")
+        yield replace(X, n_columns=options.columns or X.n_columns), checksums
     else:
-        work = output.with_name(f"{output.name}.rows")
-        with work_folder(work, overwrite, lambda error: isinstance(error, InputError)):
-            yield open_data([input], work / "all", options, memory, seed, {}), _checksums(work / "all")
+        reading = True  # an error of the projection leaves the rows to another try
+        with work_folder(work, False, lambda error: reading and isinstance(error, InputError)):
+            X = open_data([input], work / "all", options, memory, 0, {}, overwrite)
+            check_features(X, [input])
+            reading = False
+            yield X, _checksums(work / "all")
 
 
 def _checksums(folder: Path) -> list[int]:

@@ -8,13 +8,24 @@ from pathlib import Path
 from sketchnet.cli.inputs import InputOptions
 from sketchnet.cli.model_rows import check_columns
 from sketchnet.cli.progress import progress_rows
-from sketchnet.data.ingestion import ingest
+from sketchnet.data.ingestion import ingest, is_ingested
 from sketchnet.data.shard_set import ShardSet, open_shards
 from sketchnet.errors import BeyondColumns, InputError
 
 
-def open_data(inputs: list[Path], work: Path, options: InputOptions, memory: str, seed: int, known: dict) -> ShardSet:
-    """A data set on disk as it is; files are first read into one, in the folder `work`, to fit the `known` one."""
+def open_data(
+    inputs: list[Path],
+    work: Path,
+    options: InputOptions,
+    memory: str,
+    seed: int,
+    known: dict,
+    overwrite: bool = False,
+) -> ShardSet:
+    """A data set on disk as it is; files are first read into one, in the folder `work`, to fit the `known` one.
+
+    `overwrite`: other rows in that folder are replaced; a run that was cut off goes on all the same.
+    """
     folders = [path for path in inputs if path.is_dir()]
     if folders and len(folders) < len(inputs):
         raise InputError(f"{folders[0]} is a folder and others are files; give the ones or the others")
@@ -22,7 +33,8 @@ def open_data(inputs: list[Path], work: Path, options: InputOptions, memory: str
         return _with_rows(open_shards(*folders), inputs)
     source, job = options.source(inputs, memory, seed, known, work.absolute().parent)
     with progress_rows(f"reading {inputs[0].name}{' ...' if len(inputs) > 1 else ''}") as progress:
-        made = ingest(source, work, **job, progress=progress)
+        overwrite = overwrite and not is_ingested(source, work, **job)
+        made = ingest(source, work, **job, overwrite=overwrite, progress=progress)
     say_left_out(made, known, inputs[0])
     return _with_rows(open_shards(work, verify=False), inputs)
 

@@ -11,6 +11,7 @@ from sketchnet.errors import InputError
 from sketchnet.storage import locked, writing
 
 _MARK = ".sketchnet-work"  # in a folder that a verb made, and removes
+_DONE = ".done"  # beside it while the folder is removed
 
 
 @contextmanager
@@ -32,7 +33,16 @@ def work_folder(work: Path, overwrite: bool, in_vain: Callable[[Exception], bool
             if in_vain(error) and not begun:  # or what an interrupted run has read may be lost by a mistyped option
                 _remove(work)
             raise
+        with suppress(OSError):
+            (work / _DONE).touch()
         _remove(work)
+
+
+def discard(work: Path, only_done: bool = False) -> None:
+    """Remove what an interrupted run left, or only one that was cut off while it removed the folder itself."""
+    if (work / (_DONE if only_done else _MARK)).exists():
+        with locked(work):
+            _remove(work)
 
 
 def check_ours(work: Path) -> None:

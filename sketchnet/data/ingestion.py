@@ -60,11 +60,7 @@ def ingest(
     beyond it are an error; without it the width is the largest id plus one. `progress(fraction, rows)` is called after
     each chunk. What is overwritten stays until the new data set is whole.
     """
-    output = Path(output)
-    try:
-        job = json.loads(json.dumps({**source.job(), "columns": n_columns, "shard_entries": shard_entries}))
-    except TypeError as error:
-        raise InputError(f"the options of an ingest must be plain numbers, texts and lists: {error}") from None
+    output, job = Path(output), _job(source, n_columns, shard_entries)
     with writing(output):
         output.absolute().parent.mkdir(parents=True, exist_ok=True)
     if output.is_symlink():
@@ -90,6 +86,20 @@ def ingest(
                 new.rename(output)
                 shutil.rmtree(old)
     return read_description(output / "dataset.json")
+
+
+def is_ingested(
+    source: Source, output: Path, *, n_columns: int | None = None, shard_entries: int = SHARD_ENTRIES
+) -> bool:
+    """Whether the folder has just what `ingest` would write into it, whole."""
+    return _is_done(output, _job(source, n_columns, shard_entries))
+
+
+def _job(source: Source, n_columns: int | None, shard_entries: int) -> dict:
+    try:
+        return json.loads(json.dumps({**source.job(), "columns": n_columns, "shard_entries": shard_entries}))
+    except TypeError as error:
+        raise InputError(f"the options of an ingest must be plain numbers, texts and lists: {error}") from None
 
 
 def _end_replacing(old: Path, new: Path, output: Path) -> None:

@@ -118,12 +118,13 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         check_is_fitted(self)
         X = self._validate(X, reset=False)
         rbm = copy.deepcopy(self.rbm_).double() if X.dtype == np.float64 else self.rbm_
-        out, at_once = np.empty((X.shape[0], *shape), X.dtype), max(1, min(1000, 2**24 // X.shape[1]))
-        for start in range(0, len(out), at_once):
-            part = _rows(X[start : start + at_once])
-            part = torch.from_numpy(part) if isinstance(part, np.ndarray) else part
-            rbm.check_visible(part)
-            out[start : start + at_once] = function(rbm, part).numpy()
+        out, at_once = np.empty((X.shape[0], *shape), X.dtype), max(1, min(1024, 2**24 // X.shape[1]))
+        with torch.no_grad():
+            for start in range(0, len(out), at_once):
+                part = _rows(X[start : start + at_once])
+                part = torch.from_numpy(part) if isinstance(part, np.ndarray) else part
+                rbm.check_visible(part)
+                out[start : start + at_once] = function(rbm, part).numpy()
         return out
 
     def _validate(self, X, *, reset: bool):

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchnet.checks import check_device, check_integer
+from sketchnet.checks import check_device, check_integer, cuda_number
 from sketchnet.errors import InputError
 from sketchnet.evaluation.codes import PANEL, check_codes, padded, panels, panels_bytes, unit_rows, unpack
 from sketchnet.evaluation.relevance import Classes, LabelSets, relevance
 from sketchnet.kernels import backend
 from sketchnet.kernels.cpu.threads import n_threads
+from sketchnet.kernels.registry import cuda_missing
 from sketchnet.memory import format_memory, parse_memory
 
 _AT_ONCE = 2**24  # bytes of keys that are sorted at a time, if the budget allows: more would leave the cache
@@ -158,10 +159,9 @@ def _gpu(device: str) -> str | None:
     device = check_device(device)
     if device == "cpu":
         return None
-    import torch
-
-    if torch.cuda.is_available():
-        return "cuda" if device == "auto" else device
+    missing = cuda_missing(cuda_number(device))
     if device == "auto":
-        return None
-    raise InputError(f"device {device!r} is not possible here: torch finds no CUDA device")
+        return None if missing else "cuda"
+    if missing:
+        raise InputError(f"device {device!r} is not possible here: {missing}")
+    return device

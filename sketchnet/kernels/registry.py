@@ -31,16 +31,27 @@ def backend(name: str = "cpu") -> ModuleType:
     return import_module(_BACKENDS[name])
 
 
-def gpu_missing(number: int = 0) -> str | None:
-    """What keeps the "gpu" kernels from running on this machine's CUDA device of that number; None if nothing does."""
-    if find_spec("triton") is None:  # asked first, because it does not load torch
-        return "triton is not installed"
+def cuda_missing(number: int | None = None) -> str | None:
+    """Why there is no CUDA device of that number, or none at all; None if there is."""
     import torch
 
     if not torch.cuda.is_available():
         return "torch finds no CUDA device"
-    if number >= torch.cuda.device_count():
-        return f"torch finds {torch.cuda.device_count()} CUDA devices, the first of them 0"
+    there = torch.cuda.device_count()
+    return f"torch finds CUDA devices 0 to {there - 1} only" if number is not None and number >= there else None
+
+
+def gpu_missing(number: int | None = None) -> str | None:
+    """What keeps the "gpu" kernels from running on the CUDA device of that number, or on torch's current one; None if
+    nothing does.
+    """
+    if find_spec("triton") is None:  # asked first, because it does not load torch
+        return "triton is not installed"
+    missing = cuda_missing(number)
+    if missing:
+        return missing
+    import torch
+
     if torch.cuda.get_device_capability(number) < (8, 0):
         return "the CUDA device is older than what the kernels are written for (compute capability 8)"
     # Triton compiles the code that starts a kernel when it is first wanted.

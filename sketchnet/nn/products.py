@@ -17,44 +17,51 @@ from torch import nn
 
 _WORTH = 2**22  # multiplications: fewer take less time than oneDNN needs to begin
 _NARROWEST = 16  # of rows and columns: it has no good code for single ones, and for some none
+_ROWS = 64
 
 
 def affine(x: torch.Tensor, matrix: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """x @ matrix + bias, without gradients."""
-    if _onednn_is_faster(x, matrix):
+    """x @ matrix + bias. Where a gradient is wanted, it is left to torch."""
+    if _onednn_is_faster(x, matrix) and _comes_again(len(x)):
         return _by_onednn(x, matrix, bias)
     return x @ matrix if bias is None else torch.addmm(bias, x, matrix)
 
 
 def add_product(out: torch.Tensor, a: torch.Tensor, b: torch.Tensor, beta: float, alpha: float) -> torch.Tensor:
-    """out = beta * out + alpha * (a @ b), in place, without gradients."""
-    if _onednn_is_faster(a, b):
-        return (out.mul_(beta) if beta != 1 else out).add_(_by_onednn(a, b), alpha=alpha)
-    return out.addmm_(a, b, beta=beta, alpha=alpha)
+    """out = beta * out + alpha * (a @ b), in place; where beta is 0, whatever was in `out`."""
+    if not _onednn_is_faster(a, b):
+        return out.addmm_(a, b, beta=beta, alpha=alpha)
+    if beta == 0:
+        return torch.mul(_by_onednn(a, b), alpha, out=out)
+    return (out if beta == 1 else out.mul_(beta)).add_(_by_onednn(a, b), alpha=alpha)
 
 
 class Linear(nn.Linear):
     """An `nn.Linear` that learns as fast as the processor can."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if self.bias is None or x.ndim != 2 or not _onednn_is_faster(x, self.weight.t()):
+        suits = self.bias is not None and _suits_onednn(x, self.weight.t()) and _comes_again(len(x))
+        if not suits or torch.is_autocast_enabled("cpu"):
             return super().forward(x)
         return _Affine.apply(x, self.weight, self.bias)
 
 
 class _Affine(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, weight, bias):
-        ctx.save_for_backward(x, weight)
+    def forward(x, weight, bias):
         return _by_onednn(x, weight.t(), bias)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs[:2])
+
+    @staticmethod
     def backward(ctx, gradient):
+        # Gradients are on in here only if those of gradients are wanted: `_product` then leaves it all to torch.
         x, weight = ctx.saved_tensors
         of_x, of_weight, of_bias = ctx.needs_input_grad
         return (
-            _by_onednn(gradient, weight) if of_x else None,
+            _product(gradient, weight) if of_x else None,
             _transposed_product(gradient, x) if of_weight else None,
             gradient.sum(0) if of_bias else None,
         )
@@ -62,12 +69,15 @@ class _Affine(torch.autograd.Function):
 
 def _transposed_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a' b. The left factor of a product is copied if its rows do not lie in one piece: better the narrower one."""
-    if a.shape[1] <= b.shape[1]:
-        return _by_onednn(a.t(), b)
-    return _by_onednn(b.t(), a).t()
+    return _product(a.t(), b) if a.shape[1] <= b.shape[1] else _product(b.t(), a).t()
+
+
+def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return _by_onednn(a, b) if _onednn_is_faster(a, b) else a @ b
 
 
 def _by_onednn(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    bias = None if bias is None else bias.contiguous()
     return torch.ops.mkldnn._linear_pointwise(_packed(a), _packed(b).t(), bias, "none", [], "")
 
 
@@ -76,12 +86,28 @@ def _packed(x: torch.Tensor) -> torch.Tensor:
     return x if x.is_contiguous() or x.t().is_contiguous() else x.contiguous()
 
 
+def _comes_again(rows: int) -> bool:
+    """Whether so many rows can be expected often. oneDNN keeps what it wrote for a number of rows, a third of a
+    megabyte each; steps of training have one or two such numbers, rows that are asked for without gradients any.
+    """
+    return torch.is_grad_enabled() or rows % _ROWS == 0
+
+
 def _onednn_is_faster(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """By the sizes and the processor alone: a choice by trial would change the last digits from run to run."""
-    if a.dtype != torch.float32 or b.dtype != torch.float32 or a.device.type != "cpu":
-        return False
+    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+        return False  # its operator has no gradients
+    return _suits_onednn(a, b)
+
+
+def _suits_onednn(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """By kinds and sizes alone, and the processor: a choice by trial would change the last digits from run to run."""
+    for x in (a, b):
+        if x.dtype != torch.float32 or x.device.type != "cpu" or x.layout != torch.strided or x.ndim != 2:
+            return False
     sizes = (*a.shape, b.shape[1])
-    return math.prod(sizes) >= _WORTH and min(sizes) >= _NARROWEST and _mkl_holds_back()
+    if a.shape[1] != b.shape[0] or math.prod(sizes) < _WORTH or min(sizes) < _NARROWEST:
+        return False
+    return torch.backends.mkldnn.enabled and _mkl_holds_back()
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchnet.checks import check_device
+from sketchnet.checks import check_device, cuda_number
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.kernels.registry import gpu_missing
@@ -35,7 +35,7 @@ def gpu_for(
         return None
     if not suits:
         raise InputError(f"device {device!r} gives dense float32 results of up to {WIDEST} columns; use the cpu")
-    missing = gpu_missing(int(device.partition(":")[2] or 0))
+    missing = gpu_missing(cuda_number(device))
     if missing:
         raise InputError(f"device {device!r} is not possible here: {missing}")
     return device

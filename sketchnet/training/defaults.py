@@ -9,7 +9,7 @@ import torch
 
 from sketchnet.checks import check_device, check_integer, meant
 from sketchnet.errors import InputError
-from sketchnet.kernels.registry import gpu_missing
+from sketchnet.kernels.registry import cuda_missing, gpu_missing
 from sketchnet.nn import AutoencoderConfig, NetworkConfig, SketchNetwork
 from sketchnet.projection import SRHT
 from sketchnet.training.captured import is_known
@@ -105,9 +105,9 @@ def choose_device(name: str, model: Model | None = None, n_rows: int = 0) -> tor
     if name == "auto":
         return _gpu() if model is not None and _gains(model, n_rows) else torch.device("cpu")
     device = torch.device(name)
-    if device.type == "cuda" and (device.index or 0) >= (there := torch.cuda.device_count()):
-        found = f"devices 0 to {there - 1} only" if there else "no CUDA device here"
-        raise InputError(f"device {name!r} is not possible: torch finds {found}")
+    missing = cuda_missing(device.index) if device.type == "cuda" else None
+    if missing:
+        raise InputError(f"device {name!r} is not possible here: {missing}")
     return _gpu() if device == torch.device("cuda") else device
 
 

@@ -90,6 +90,44 @@ def test_a_text_file_is_not_read_again(folder):
     assert "s=-1" in sketchnet("project", "x.svm", "z.npy", "--scheme", "li", "--option", "s=-1", cwd=path).stderr
 
 
+def test_an_interruption_costs_nothing_with_overwrite(folder):
+    path, X = folder
+    write_svmlight(path / "x.svm", X, np.ones(300))
+    (path / "y.npy").write_text("an older result")
+    _stop_early(path, "x.svm", "--overwrite")
+    before = {p.name: p.stat().st_mtime_ns for p in (path / "y.npy.rows").rglob("*.npy")}
+    _stop_early(path, "x.svm", "--overwrite")
+    assert {p.name: p.stat().st_mtime_ns for p in (path / "y.npy.rows").rglob("*.npy")} == before
+    assert sketchnet("project", "x.svm", "y.npy", "-k", "50", "--overwrite", cwd=path).returncode == 0
+    assert np.load(path / "y.npy").shape == (300, 50)
+    assert sorted(p.name for p in path.iterdir()) == ["x.npz", "x.svm", "y.npy"]
+
+
+def test_rows_do_not_stay(folder):
+    """If the end was cut off, or the result came from elsewhere."""
+    path, X = folder
+    write_svmlight(path / "x.svm", X, np.ones(300))
+    code = "from sketchnet.cli import work_folder\n        work_folder._remove = lambda work: os._exit(9)"
+    _stop_early(path, "x.svm", code=code)
+    assert (path / "y.npy.rows").exists()
+    assert "y.npy exists already" in sketchnet("project", "x.svm", "y.npy", "-k", "50", cwd=path).stderr
+    assert sorted(p.name for p in path.iterdir()) == ["x.npz", "x.svm", "y.npy"]
+    (path / "y.npy").unlink()
+    _stop_early(path, "x.svm")
+    assert sketchnet("project", "x.npz", "y.npy", "-k", "50", "--overwrite", cwd=path).returncode == 0
+    assert sorted(p.name for p in path.iterdir()) == ["x.npz", "x.svm", "y.npy"]
+
+
+def test_width(folder):
+    path, X = folder
+    args = ("project", "x.npz", "y.npy", "--scheme", "srht", "-k", "50", "--columns")
+    assert sketchnet(*args, "9000", cwd=path).returncode == 0
+    wider = sparse.csr_array((X.data, X.indices, X.indptr), (300, 9000))
+    assert np.array_equal(np.load(path / "y.npy"), SRHT(50).sample(9000, 0).apply(wider))
+    done = sketchnet(*args, "4000", "--overwrite", cwd=path)
+    assert "x.npz has 5,000 columns, more than --columns 4000" in done.stderr
+
+
 def test_an_unfinished_run_on_another_data_set_is_left_alone(folder):
     path, X = folder
     batch = CsrBatch(X.indptr, X.indices, X.data, 5000)
@@ -103,18 +141,20 @@ def test_an_unfinished_run_on_another_data_set_is_left_alone(folder):
     assert np.array_equal(np.load(path / "y.npy"), CountSketch(50).sample(5000, 0).apply(X))
 
 
-def _stop_early(path, input):
-    """A run of `project INPUT y.npy -k 50` that is cut off before its first unit."""
+_BEFORE_THE_FIRST_UNIT = """from sketchnet.projection import count_sketch
+        count_sketch.CountSketchOperator.run = lambda *args: os._exit(9)"""
+
+
+def _stop_early(path, input, *more, code=_BEFORE_THE_FIRST_UNIT):
+    """A run of `project INPUT y.npy -k 50` that `code` cuts off."""
     code = f"""if True:
         import os, sys
-        from sketchnet.projection import count_sketch
-        count_sketch.CountSketchOperator.run = lambda *args: os._exit(9)
+        {code}
         from sketchnet.cli import main
-        sys.argv = ["sketchnet", "project", "{input}", "y.npy", "-k", "50"]
+        sys.argv = ["sketchnet", "project", "{input}", "y.npy", "-k", "50", *{more}]
         main()
     """
     assert subprocess.run([sys.executable, "-c", code], cwd=path, timeout=120).returncode == 9
-    assert (path / "y.npy.partial").exists()
 
 
 def test_json_for_machines(folder):
@@ -136,6 +176,14 @@ def test_json_for_machines(folder):
         (["missing.npz", "y.npy"], 2, "there is no file missing.npz"),
         (["bad.svm", "y.npy"], 2, "bad.svm:2:3: "),
         (["x.txt", "y.npy"], 2, "the names do not tell the format of x.txt; give --format "),
+        (["bare.svm", "y.npy"], 2, "bare.svm has no features: none of its 2 rows has an entry"),
+        (["bad.svm", "y.npy", "--device", "nonsense"], 2, "device 'nonsense' is not possible"),
+        (
+            ["bad.svm", "y.npy", "--device", "cuda", "--dtype", "float64"],
+            2,
+            "device 'cuda' gives dense float32 results",
+        ),
+        (["shards", "y.npy", "--base", "1"], 2, "--base is for files, but shards is a folder"),
         (["x.npz", "y.npy", "--base", "1"], 2, "--base is for svmlight, but x.npz is read as npz"),
         (["shards", "y.npy"], 2, "there is no shards/dataset.json: shards is not a data set"),
         (["x.npz", "y.bin"], 2, "OUTPUT y.bin must end in .npy"),
@@ -154,6 +202,7 @@ def test_errors_are_one_line_and_leave_nothing(folder, args, code, message):
     path, _ = folder
     (path / "bad.npz").write_bytes(b"PK\3\4 not much more")
     (path / "bad.svm").write_text("1 2:3\n1 x\n")
+    (path / "bare.svm").write_text("1\n2\n")
     (path / "x.txt").write_text("1 2:3\n")
     (path / "shards").mkdir()
     done = sketchnet("project", *args, cwd=path)
@@ -161,7 +210,7 @@ def test_errors_are_one_line_and_leave_nothing(folder, args, code, message):
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
-    assert sorted(p.name for p in path.iterdir()) == ["bad.npz", "bad.svm", "shards", "x.npz", "x.txt"]
+    assert sorted(p.name for p in path.iterdir()) == ["bad.npz", "bad.svm", "bare.svm", "shards", "x.npz", "x.txt"]
     assert done.stderr.count("\n") == 1
 
 

@@ -42,21 +42,25 @@ def close(ours: torch.Tensor, exact: torch.Tensor) -> None:
 
 
 def test_a_product_is_the_same_in_any_layout(by_onednn):
-    bias = torch.randn(N)
+    biases = torch.randn(N), torch.randn(N, 2)[:, 1], torch.randn(1).expand(N)
     for a in layouts(M, K):
         for b in layouts(K, N):
             close(affine(a, b), a.double() @ b.double())
-            close(affine(a, b, bias), a.double() @ b.double() + bias.double())
-    assert by_onednn == 72 * [(M, K, N)]
+            for bias in biases:
+                close(affine(a, b, bias), a.double() @ b.double() + bias.double())
+    assert by_onednn == 144 * [(M, K, N)]
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 1.0])
 def test_a_product_is_added_in_place(beta, by_onednn):
-    a, b, out = torch.randn(M, K), torch.randn(K, N), torch.randn(M, N)
-    exact = beta * out.double() - 0.3 * (a.double() @ b.double())
-    assert add_product(out, a, b, beta, -0.3) is out
-    close(out, exact)
-    assert by_onednn
+    for out in (torch.randn(M, N), torch.randn(N, M).t()):
+        a, b = torch.randn(M, K), torch.randn(K, N)
+        exact = beta * out.double() - 0.3 * (a.double() @ b.double())
+        if beta == 0:
+            out.fill_(torch.nan)
+        assert add_product(out, a, b, beta, -0.3) is out
+        close(out, exact)
+    assert len(by_onednn) == 2
 
 
 @pytest.mark.parametrize("sizes", [(M, K, N), (M, N, K), (16, 700, 800), (4096, 40, 48)])
@@ -88,6 +92,76 @@ def test_what_needs_no_gradient_has_none(by_onednn):
     assert layer.weight.grad is None
     assert layer.bias.grad is None
     assert by_onednn == [(M, K, N), (M, N, K)]
+
+
+def test_gradients_of_plain_products_are_torchs(by_onednn):
+    x, matrix = torch.randn(M, K, requires_grad=True), torch.randn(K, N)
+    affine(x, matrix).sum().backward()
+    close(x.grad, matrix.double().sum(1).expand(M, K))
+    assert not by_onednn
+
+
+def test_gradients_of_gradients(by_onednn):
+    x, layer = torch.randn(M, K, requires_grad=True), Linear(K, N)
+    (first,) = torch.autograd.grad(layer(x).square().sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.square().sum(), x)
+    weight = layer.weight.double()
+    inner = 2 * (x.double() @ weight.t() + layer.bias.double()) @ weight
+    close(first.detach(), inner.detach())
+    torch.testing.assert_close(second.double(), (4 * inner @ weight.t() @ weight).detach(), rtol=1e-4, atol=1e-2)
+    assert by_onednn[0] == (M, K, N)
+
+
+def test_under_functional_transforms():
+    x, layer = torch.randn(M, K), Linear(K, N)
+    found = torch.func.grad(lambda weight: nn.functional.mse_loss(_with(layer, weight)(x), torch.zeros(M, N)))(
+        layer.weight.detach()
+    )
+    nn.functional.mse_loss(layer(x), torch.zeros(M, N)).backward()
+    torch.testing.assert_close(found, layer.weight.grad)
+
+
+def _with(layer, weight):
+    return lambda x: torch.func.functional_call(layer, {"weight": weight, "bias": layer.bias.detach()}, x)
+
+
+def test_without_gradients_only_numbers_of_rows_that_come_again(by_onednn):
+    """Else a process that answers requests of all sizes would keep code for each."""
+    layer = Linear(K, N)
+    with torch.no_grad():
+        for rows in (127, 128, 129):
+            close(layer(torch.zeros(rows, K)), layer.bias.double().expand(rows, N))
+    assert by_onednn == [(128, K, N)]
+
+
+@pytest.mark.parametrize(
+    ("capability", "maker", "holds_back"),
+    [("AVX512", "AuthenticAMD", True), ("AVX2", "AuthenticAMD", False), ("AVX512", "GenuineIntel", False)],
+)
+def test_which_processors(capability, maker, holds_back, monkeypatch, tmp_path):
+    monkeypatch.undo()  # of the fixture above
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: capability)
+    monkeypatch.setattr("torch.backends.mkl.is_available", lambda: True)
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nvendor_id\t: {maker}\ncpu family\t: 26\n")
+    monkeypatch.setattr(products, "Path", lambda path: tmp_path / path.rpartition("/")[2])
+    assert products._mkl_holds_back.__wrapped__() == holds_back
+    (tmp_path / "cpuinfo").unlink()
+    monkeypatch.setattr("platform.processor", lambda: f"AMD64 Family 26 Model 2 Stepping 1, {maker}")
+    assert products._mkl_holds_back.__wrapped__() == holds_back
+
+
+@pytest.mark.filterwarnings("ignore")  # of sparse tensors, and of flags that oneDNN has beside this one
+def test_autocast_and_other_rows(by_onednn):
+    layer, x = Linear(K, N), torch.randn(M, K)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(x).dtype == torch.bfloat16
+    with torch.no_grad():
+        close(affine(x.to_sparse_csr(), layer.weight.t()), x.double() @ layer.weight.double().t())
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        layer(torch.randn(M, K + 1))
+    with torch.backends.mkldnn.flags(enabled=False):
+        layer(x)
+    assert not by_onednn
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,13 @@ def test_a_device_beyond_the_last(monkeypatch):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     monkeypatch.setattr("torch.cuda.get_device_capability", lambda number: (9, 0))
     monkeypatch.setattr("sketchnet.kernels.registry.find_spec", lambda name: True)
-    with pytest.raises(InputError, match="'cuda:2' is not possible here: torch finds 2 CUDA devices"):
+    with pytest.raises(InputError, match="'cuda:2' is not possible here: torch finds CUDA devices 0 to 1 only"):
         gpu_for("cuda:2", batch(rows()), 10, np.float32)
-    with pytest.raises(InputError, match="'cuda:2' is not possible: torch finds devices 0 to 1 only"):
+    with pytest.raises(InputError, match="'cuda:2' is not possible here: torch finds CUDA devices 0 to 1 only"):
         choose_device("cuda:2")
+    with pytest.raises(InputError, match="'cuda:2' is not possible here: torch finds CUDA devices 0 to 1 only"):
+        retrieval(np.eye(3, dtype=np.float32), np.zeros(3, int), device="cuda:2")
+    for name in ("cuda:128", "cuda:01"):
+        with pytest.raises(InputError, match=f"device '{name}' is not possible; it is auto, cpu or cuda"):
+            choose_device(name)
     assert choose_device("cuda:1") == torch.device("cuda:1")
