@@ -169,6 +169,8 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
             if old == new and key == "files":
                 raise InputError(f"{output} was read from {old} as it was earlier; {way_out}")
             what = f"its {key} is {old}, this one's is {new}"
+            if key in ("chunk_bytes", "shard_entries"):
+                what = "it was read in pieces of another size (--memory)"
             raise InputError(f"{output} is another data set, or an unfinished one: {what}; {way_out}")
         clear = overwrite and (bool(different) or not record.exists())
     with writing(output):
