@@ -39,7 +39,7 @@ class FixedProjection(nn.Module):
         """The same, to rounding and always float32, computed on a CUDA device if there are kernels for it; elsewhere,
         as `forward` gives it.
         """
-        if device.type != "cuda" or gpu_missing() is not None:
+        if device.type != "cuda" or gpu_missing(device.index) is not None:
             return self(batch)
         from sketchnet.projection.on_device import project_on_device  # here, because the processor does not need it
 

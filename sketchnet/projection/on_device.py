@@ -79,12 +79,10 @@ class DeviceRows:
 
 
 def _gpu(device: str | torch.device) -> torch.device:
-    missing = gpu_missing()
+    device = torch.device(device)
+    missing = gpu_missing(device.index) if device.type == "cuda" else "that is no CUDA device"
     if missing:
         raise InputError(f"device {str(device)!r} is not possible here: {missing}")
-    device = torch.device(device)
-    if device.type != "cuda" or (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"device {str(device)!r} is not possible; there are {torch.cuda.device_count()} CUDA devices")
     return torch.device("cuda", torch.cuda.current_device()) if device.index is None else device
 
 

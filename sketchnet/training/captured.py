@@ -48,7 +48,7 @@ def make_steps(
 
 def can_capture(network: SketchNetwork, task: Task, config: TrainingConfig) -> bool:
     """Whether the network is of a kind that this module knows, on a GPU that it fits on."""
-    if network.device.type != "cuda" or gpu_missing() or not is_known(network.config, task, config):
+    if network.device.type != "cuda" or gpu_missing(network.device.index) or not is_known(network.config, task, config):
         return False
     torch.cuda.empty_cache()  # what torch keeps for later is free too
     return _room(network) >= _LEAST
