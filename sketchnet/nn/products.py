@@ -23,7 +23,7 @@ _ADDED = 2**23  # numbers: memory for more is mapped anew each time, which takes
 
 def affine(x: torch.Tensor, matrix: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """x @ matrix + bias. Where a gradient is wanted, it is left to torch."""
-    if _onednn_is_faster(x, matrix) and _comes_again(len(x)):
+    if _onednn_is_faster(x, matrix, bias) and _comes_again(len(x)):
         return _by_onednn(x, matrix, bias)
     return x @ matrix if bias is None else torch.addmm(bias, x, matrix)
 
@@ -94,8 +94,8 @@ def _comes_again(rows: int) -> bool:
     return torch.is_grad_enabled() or rows % _ROWS == 0
 
 
-def _onednn_is_faster(a: torch.Tensor, b: torch.Tensor) -> bool:
-    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+def _onednn_is_faster(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None = None) -> bool:
+    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (a, b, bias)):
         return False  # its operator has no gradients
     return _suits_onednn(a, b)
 

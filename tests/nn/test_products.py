@@ -95,9 +95,11 @@ def test_what_needs_no_gradient_has_none(by_onednn):
 
 
 def test_gradients_of_plain_products_are_torchs(by_onednn):
-    x, matrix = torch.randn(M, K, requires_grad=True), torch.randn(K, N)
+    x, matrix, bias = torch.randn(M, K, requires_grad=True), torch.randn(K, N), torch.zeros(N, requires_grad=True)
     affine(x, matrix).sum().backward()
     close(x.grad, matrix.double().sum(1).expand(M, K))
+    affine(x.detach(), matrix, bias).sum().backward()
+    close(bias.grad, torch.full((N,), float(M)).double())
     assert not by_onednn
 
 
