@@ -1,10 +1,20 @@
 import mmap
+import resource
 import time
 
 import pytest
+import torch
 
 from sketchnet.errors import InputError
-from sketchnet.memory import DEFAULT_BUDGET, PeakMemory, format_memory, parse_memory
+from sketchnet.memory import (
+    DEFAULT_BUDGET,
+    PeakMemory,
+    _glibc,
+    anonymous_memory,
+    format_memory,
+    pages_kept,
+    parse_memory,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +51,33 @@ def test_peak_memory_sees_what_comes_and_goes():
         while used.peak < 45e6 and time.monotonic() < deadline:
             time.sleep(0.01)
     assert 45e6 < used.peak < 80e6
+
+
+_BLOCK = 2**26  # bytes: twice what glibc keeps by itself
+
+
+def new_pages() -> int:
+    """How many pages of a block that was asked for and freed before the system makes anew, at best. A block may not fit
+    into the same place at once: glibc asks for some bytes more than it then uses.
+    """
+    made = []
+    for _ in range(12):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        torch.empty(_BLOCK, dtype=torch.uint8).fill_(1)
+        made.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    return min(made)
+
+
+@pytest.mark.skipif(_glibc() is None, reason="only glibc is asked to keep pages")
+def test_pages_are_kept_until_the_last_one_ends():
+    before, few = anonymous_memory(), _BLOCK // mmap.PAGESIZE // 10
+    assert new_pages() > few
+    with pages_kept():
+        with pages_kept():
+            assert new_pages() < few
+        assert new_pages() < few
+        assert anonymous_memory() > before + 0.9 * _BLOCK
+    assert anonymous_memory() < before + 0.5 * _BLOCK
+    with pytest.raises(KeyError), pages_kept():
+        raise KeyError
+    assert new_pages() > few

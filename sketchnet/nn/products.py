@@ -18,7 +18,6 @@ from torch import nn
 _WORTH = 2**22  # multiplications: fewer take less time than oneDNN needs to begin
 _NARROWEST = 16  # of rows and columns: it has no good code for single ones, and for some none
 _ROWS = 64  # of which numbers of rows are multiples, where any may be asked for
-_ADDED = 2**23  # numbers: memory for more is mapped anew each time, which takes as long as a product of few rows
 
 
 def affine(x: torch.Tensor, matrix: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
@@ -30,7 +29,7 @@ def affine(x: torch.Tensor, matrix: torch.Tensor, bias: torch.Tensor | None = No
 
 def add_product(out: torch.Tensor, a: torch.Tensor, b: torch.Tensor, beta: float, alpha: float) -> torch.Tensor:
     """out = beta * out + alpha * (a @ b), in place; where beta is 0, whatever was in `out`."""
-    if out.numel() > _ADDED or not _onednn_is_faster(a, b):
+    if not _onednn_is_faster(a, b):
         return out.addmm_(a, b, beta=beta, alpha=alpha)
     if beta == 0:
         return torch.mul(_by_onednn(a, b), alpha, out=out)

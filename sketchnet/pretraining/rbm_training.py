@@ -14,6 +14,7 @@ import torch
 from sketchnet import random
 from sketchnet.checks import check_choice, check_flag, check_integer, check_real
 from sketchnet.errors import InputError, Interrupted, TrainingError
+from sketchnet.memory import pages_kept
 from sketchnet.pretraining.rbm import RBM
 from sketchnet.pretraining.units import UNITS
 
@@ -83,6 +84,7 @@ def default_rate(visible: str, hidden: str, n_visible: int) -> float:
     return min(0.001, 0.5 / n_visible)
 
 
+@pages_kept()
 def train_rbm(
     rbm: RBM,
     rows,

@@ -18,6 +18,7 @@ from torch import nn
 from sketchnet import random
 from sketchnet.data.batches import iterate_numbered
 from sketchnet.errors import InputError, Interrupted, TrainingError
+from sketchnet.memory import pages_kept
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.course import Course, Progress, Run, Supervised, silent
@@ -27,6 +28,7 @@ from sketchnet.training.processes import Processes
 from sketchnet.training.steps import Steps, batch_loss, choose_updates, set_seed
 
 
+@pages_kept()
 def train(
     model: Model,
     examples: Examples,
