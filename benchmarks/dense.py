@@ -3,8 +3,9 @@
     python benchmarks/dense.py [--quick] [--json]
 
 Milliseconds of forward and backward in float32, the fastest of nine runs in turn. Ours differ from torch's only where
-MKL leaves vector units of the processor alone (`sketchnet/nn/products.py`). The last row: the same layers with freed
-memory kept from step to step, as in training (`sketchnet.memory.pages_kept`), and given back each time.
+MKL leaves vector units of the processor alone (`sketchnet/nn/products.py`). The last row: layers with freed
+memory kept from step to step, as in training (`sketchnet.memory.pages_kept`), and given back each time; with batch norm
+and dropout between them, as networks have.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from harness import in_turn, main, row
 from torch import nn
 
 from sketchnet.memory import pages_kept
+from sketchnet.nn.dropout import Dropout
+from sketchnet.nn.norm import BatchNorm
 from sketchnet.nn.products import Linear
 
 _ROUNDS = 9
@@ -30,15 +33,18 @@ def cases(quick: bool):
         )
         case = f"{rows} rows through {'-'.join(map(str, widths))}"
         yield row(case, 1000 * ours / steps, 1000 * peer / steps, "torch.nn.Linear", "ms")
-    work = learning(Linear, 4096, (1000, 3000, 3000), _KEPT_STEPS)
+    work = learning(Linear, 4096, (1000, 3000, 3000, 1), _KEPT_STEPS, whole=True)
     ours, peer = map(min, in_turn(3 if quick else _ROUNDS, pages_kept()(work), work))
-    case = "4096 rows through 1000-3000-3000, memory kept"
+    case = "4096 rows through 1000-3000-3000-1, memory kept"
     yield row(case, 1000 * ours / _KEPT_STEPS, 1000 * peer / _KEPT_STEPS, "given back", "ms")
 
 
-def learning(kind: type[nn.Linear], rows: int, widths: tuple[int, ...], steps: int):
-    layers = [layer for n, m in zip(widths, widths[1:]) for layer in (kind(n, m), nn.ReLU())]
-    network, x = nn.Sequential(*layers[:-1]), torch.rand(rows, widths[0], requires_grad=True)
+def learning(kind: type[nn.Linear], rows: int, widths: tuple[int, ...], steps: int, *, whole: bool = False):
+    layers = []
+    for n, m in zip(widths, widths[1:]):
+        layers += [kind(n, m), BatchNorm(m), nn.ReLU(), Dropout(0.5)] if whole else [kind(n, m), nn.ReLU()]
+    behind = 3 if whole else 1  # the last layer has nothing behind it
+    network, x = nn.Sequential(*layers[:-behind]), torch.rand(rows, widths[0], requires_grad=not whole)
 
     def work() -> None:
         for _ in range(steps):

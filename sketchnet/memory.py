@@ -62,8 +62,8 @@ def pages_kept() -> Iterator[None]:
     """Let freed memory stay with the process meanwhile; afterwards what is free goes back to the system.
 
     A step of training frees what the next one asks for again. glibc hands large blocks back each time, and the system
-    fills every page of the next one with zeros: that took a quarter of a step of wide layers on the processor, and
-    more than half of an RBM's. Other C libraries are left alone.
+    fills every page of the next one with zeros: that took up to a quarter of a step of wide layers on the processor,
+    and half of a step of an RBM of 1000-3000 units. Other C libraries are left alone.
     """
     _keep(+1)
     try:
