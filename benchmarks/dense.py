@@ -10,6 +10,9 @@ and dropout between them, as networks have.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
+
 import torch
 from harness import in_turn, main, row
 from torch import nn
@@ -28,23 +31,31 @@ def cases(quick: bool):
     for rows, widths in _CASES:
         products = rows * sum(n * m for n, m in zip(widths, widths[1:]))
         steps = max(1, int((1e9 if quick else 1e10) / products))
-        ours, peer = map(
-            min, in_turn(_ROUNDS, learning(Linear, rows, widths, steps), learning(nn.Linear, rows, widths, steps))
-        )
+        works = [learning(layer, rows, widths, steps) for layer in (ours, torchs)]
+        fast, slow = map(min, in_turn(_ROUNDS, *works))
         case = f"{rows} rows through {'-'.join(map(str, widths))}"
-        yield row(case, 1000 * ours / steps, 1000 * peer / steps, "torch.nn.Linear", "ms")
-    work = learning(Linear, 4096, (1000, 3000, 3000, 1), _KEPT_STEPS, whole=True)
-    ours, peer = map(min, in_turn(3 if quick else _ROUNDS, pages_kept()(work), work))
+        yield row(case, 1000 * fast / steps, 1000 * slow / steps, "torch.nn.Linear", "ms")
+    work = learning(normalised, 4096, (1000, 3000, 3000, 1), _KEPT_STEPS)
+    kept, given_back = map(min, in_turn(3 if quick else _ROUNDS, pages_kept()(work), work))
     case = "4096 rows through 1000-3000-3000-1, memory kept"
-    yield row(case, 1000 * ours / _KEPT_STEPS, 1000 * peer / _KEPT_STEPS, "given back", "ms")
+    yield row(case, 1000 * kept / _KEPT_STEPS, 1000 * given_back / _KEPT_STEPS, "given back", "ms")
 
 
-def learning(kind: type[nn.Linear], rows: int, widths: tuple[int, ...], steps: int, *, whole: bool = False):
-    layers = []
-    for n, m in zip(widths, widths[1:]):
-        layers += [kind(n, m), BatchNorm(m), nn.ReLU(), Dropout(0.5)] if whole else [kind(n, m), nn.ReLU()]
-    behind = 3 if whole else 1  # the last layer has nothing behind it
-    network, x = nn.Sequential(*layers[:-behind]), torch.rand(rows, widths[0], requires_grad=not whole)
+def ours(n: int, m: int) -> list[nn.Module]:
+    return [Linear(n, m), nn.ReLU()]
+
+
+def torchs(n: int, m: int) -> list[nn.Module]:
+    return [nn.Linear(n, m), nn.ReLU()]
+
+
+def normalised(n: int, m: int) -> list[nn.Module]:
+    return [Linear(n, m), BatchNorm(m), nn.ReLU(), Dropout(0.5)]
+
+
+def learning(layer: Callable[[int, int], list[nn.Module]], rows: int, widths: tuple[int, ...], steps: int):
+    network = nn.Sequential(*chain.from_iterable(map(layer, widths, widths[1:])))
+    x = torch.rand(rows, widths[0], requires_grad=True)
 
     def work() -> None:
         for _ in range(steps):

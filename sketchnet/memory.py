@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import sys
 import threading
@@ -63,7 +64,8 @@ def pages_kept() -> Iterator[None]:
 
     A step of training frees what the next one asks for again. glibc hands large blocks back each time, and the system
     fills every page of the next one with zeros: that took up to a quarter of a step of wide layers on the processor,
-    and half of a step of an RBM of 1000-3000 units. Other C libraries are left alone.
+    and half of a step of an RBM of 1000-3000 units. Other C libraries are left alone, and so is glibc where the
+    environment sets its thresholds.
     """
     _keep(+1)
     try:
@@ -82,14 +84,18 @@ def _keep(more: int) -> None:
         if bool(before) == bool(_keeping):
             return
         for name, size in (_KEPT if _keeping else _USUAL).items():
-            library.mallopt(name, size)
+            if not library.mallopt(name, size):  # older ones refuse to keep blocks beyond 32 MiB
+                library.mallopt(name, _USUAL[name])
         if not _keeping:
             library.malloc_trim(ctypes.c_size_t(0))
 
 
 @cache
 def _glibc() -> ctypes.CDLL | None:
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    tuned = "_threshold" in os.environ.get("GLIBC_TUNABLES", "") or any(
+        f"MALLOC_{what}_THRESHOLD_" in os.environ for what in ("MMAP", "TRIM")
+    )
+    library = ctypes.CDLL(None) if sys.platform == "linux" and not tuned else None
     return library if hasattr(library, "mallopt") and hasattr(library, "malloc_trim") else None
 
 

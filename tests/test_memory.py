@@ -1,19 +1,16 @@
 import mmap
-import resource
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context
 
 import pytest
 import torch
 
+from sketchnet import memory
 from sketchnet.errors import InputError
-from sketchnet.memory import (
-    DEFAULT_BUDGET,
-    PeakMemory,
-    _glibc,
-    format_memory,
-    pages_kept,
-    parse_memory,
-)
+from sketchnet.memory import DEFAULT_BUDGET, PeakMemory, anonymous_memory, format_memory, pages_kept, parse_memory
 
 
 @pytest.mark.parametrize(
@@ -52,27 +49,65 @@ def test_peak_memory_sees_what_comes_and_goes():
     assert 45e6 < used.peak < 80e6
 
 
-_BLOCK = 2**26  # bytes: twice what glibc keeps by itself
+_LITTLE = 2**23
 
 
-def new_pages() -> int:
-    """How many pages of a block that was asked for and freed before the system makes anew, at best. A block may not fit
-    into the same place at once: glibc asks for some bytes more than it then uses.
+def held_while_pages_are_kept() -> list[int]:
+    """How many bytes the process has gained when a block of 64 MiB, twice what glibc keeps by itself, came and went:
+    before, while and after pages are kept.
     """
-    made = []
-    for _ in range(12):
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        torch.empty(_BLOCK, dtype=torch.uint8).fill_(1)
-        made.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-    return min(made)
 
+    def after_a_block() -> int:
+        torch.empty(2**26, dtype=torch.uint8).fill_(1)
+        return anonymous_memory()
 
-@pytest.mark.skipif(_glibc() is None, reason="only glibc is asked to keep pages")
-def test_pages_are_kept_until_the_last_one_ends():
-    few = _BLOCK // mmap.PAGESIZE // 10
-    with pytest.raises(KeyError), pages_kept():
-        raise KeyError
+    start = after_a_block()  # torch has its threads now
+    held = [after_a_block() - start]
     with pages_kept():
-        with pages_kept():
-            assert new_pages() < few
-        assert new_pages() < few
+        with suppress(KeyError), pages_kept():
+            raise KeyError
+        held.append(after_a_block() - start)
+    held.append(anonymous_memory() - start)
+    held.append(after_a_block() - start)
+    return held
+
+
+def in_a_new_process(work: Callable[[], list[int]]) -> list[int]:
+    """This one may have so much free memory already that a block more makes no difference."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        return processes.submit(work).result()
+
+
+@pytest.mark.skipif(memory._glibc() is None, reason="only glibc is asked to keep pages")
+def test_pages_are_kept_until_the_last_one_ends():
+    before, meanwhile, *afterwards = in_a_new_process(held_while_pages_are_kept)
+    assert meanwhile > 2**26 - _LITTLE
+    assert max(before, *afterwards) < _LITTLE
+
+
+@pytest.mark.parametrize(
+    "setting", [("MALLOC_TRIM_THRESHOLD_", "1000000"), ("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=1000000")]
+)
+def test_thresholds_of_the_users_own_stay(setting, monkeypatch):
+    monkeypatch.setenv(*setting)
+    assert max(in_a_new_process(held_while_pages_are_kept)) < _LITTLE
+
+
+def test_where_the_library_keeps_only_smaller_blocks_these_are_asked_for(monkeypatch):
+    """Earlier versions of glibc take no more than 32 MiB; a refusal leaves what was set before."""
+    thresholds = {}
+
+    class Older:
+        def mallopt(self, name: int, size: int) -> int:
+            taken = name != memory._MAP or size <= 2**25
+            if taken:
+                thresholds[name] = size
+            return taken
+
+        def malloc_trim(self, pad) -> None:
+            pass
+
+    monkeypatch.setattr(memory, "_glibc", Older)
+    with pages_kept():
+        assert thresholds == {memory._MAP: 2**25, memory._TRIM: 2**30}
+    assert thresholds == {memory._MAP: 2**25, memory._TRIM: 2**26}
