@@ -53,6 +53,31 @@ def test_the_check_can_fail():
     assert wrong_way("estimators", "import sketchnet.data.csr") == set()
 
 
+def hidden(package: str, source: str, modules: set[str]) -> set[str]:
+    """Names that an __init__ takes from elsewhere, though a module of the package has the same name: whoever imports
+    that module first replaces them by it.
+    """
+    taken = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    return {
+        alias.asname or alias.name
+        for node in taken
+        for alias in node.names
+        if (alias.asname or alias.name) in modules and node.module not in (package, f"{package}.{alias.name}")
+    }
+
+
+@pytest.mark.parametrize("init", sorted(PACKAGE.rglob("__init__.py")), ids=lambda path: path.parent.name)
+def test_no_module_hides_a_name_of_its_package(init):
+    package = ".".join(init.parent.relative_to(PACKAGE.parent).parts)
+    modules = {path.stem for path in init.parent.glob("*.py")} | {path.parent.name for path in init.parent.glob("*/*.py")}
+    assert not hidden(package, init.read_text(), modules)
+
+
+def test_the_check_of_names_can_fail():
+    assert hidden("a.b", "from a.b.moments import batch_norm, moments", {"batch_norm", "moments"}) == {"batch_norm"}
+    assert hidden("a.b", "from a.b.moments import moments\nfrom a.b import draw", {"draw", "moments"}) == set()
+
+
 def test_importing_sketchnet_loads_neither_torch_nor_numba():
     code = "import sys, sketchnet; print([m for m in ('torch', 'numba', 'sklearn', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from sketchnet.kernels import backend
 from sketchnet.kernels.registry import gpu_missing
 from sketchnet.nn.resnet import norm_and_relu
 
@@ -21,10 +22,8 @@ def fused_norm_and_relu(
 
     It does not count batches, which only batch normalisation without a momentum would ask for.
     """
-    from sketchnet.kernels.gpu.batch_norm import takes_channels
-
     gate = factor if isinstance(factor, torch.Tensor) else None
-    if not norm.training or not takes_channels(x.shape[1]) or (gate is None and factor != 1.0):
+    if not norm.training or not backend("gpu").takes_channels(x.shape[1]) or (gate is None and factor != 1.0):
         return norm_and_relu(norm, x, factor, shortcut)
     return _NormRelu.apply(x, norm.weight, norm.bias, shortcut, gate, norm)
 
@@ -36,11 +35,9 @@ def _channels_last(x: torch.Tensor) -> torch.Tensor:
 class _NormRelu(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, bias, shortcut, gate, norm):
-        from sketchnet.kernels.gpu.batch_norm import norm_relu
-
         x, shortcut = _channels_last(x), None if shortcut is None else _channels_last(shortcut)
         running = norm.running_mean, norm.running_var
-        out, saved = norm_relu(x, weight, bias, *running, gate, shortcut, norm.momentum, norm.eps)
+        out, saved = backend("gpu").norm_relu(x, weight, bias, *running, gate, shortcut, norm.momentum, norm.eps)
         ctx.save_for_backward(x, out, saved, weight, gate)
         ctx.added = shortcut is not None
         return out
@@ -48,8 +45,6 @@ class _NormRelu(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
-        from sketchnet.kernels.gpu.batch_norm import norm_relu_backward
-
         x, out, saved, weight, gate = ctx.saved_tensors
-        found = norm_relu_backward(_channels_last(gradient), x, out, saved, weight, gate, ctx.added)
+        found = backend("gpu").norm_relu_backward(_channels_last(gradient), x, out, saved, weight, gate, ctx.added)
         return *found, None, None

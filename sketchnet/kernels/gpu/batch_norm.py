@@ -1,11 +1,4 @@
-"""Batch normalisation in training with the rectifier behind it, and the sum of a residual block between the two.
-
-    out = relu(gate * (weight * (x - mean) / deviation + bias) + shortcut)
-
-torch takes seven kernels for it, which read all numbers each; here it is two in either direction: sums over the batch,
-then the result. Tensors are bfloat16 or float32 (n, channels, height, width), channels last in memory, with a power of
-two of channels. Sums are float32, made in an order that depends on shapes alone.
-"""
+"""Batch normalisation of dense rows in training: each column by the moments of the batch."""
 
 from __future__ import annotations
 
@@ -13,150 +6,93 @@ import torch
 import triton
 import triton.language as tl
 
-_TILE = 4096  # numbers that a program takes at a time
-_PROGRAMS = 128  # at most, that make sums: each of those that come next adds all of theirs up
-_MOST_CHANNELS = 1024
+_COLUMNS = 8  # that a program normalises
 
 
 @triton.jit
-def _tile(t, n_rows, ROWS: tl.constexpr, C: tl.constexpr):
-    """Places of a tile's numbers, and which of them there are."""
-    row = t.to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    return row[:, None] * C + tl.arange(0, C)[None, :], (row < n_rows)[:, None]
+def _tile(first, column, n, k, ROWS: tl.constexpr):
+    """The places of some rows' numbers, and which of them there are."""
+    row = first + tl.arange(0, ROWS)
+    return row.to(tl.int64)[:, None] * k + column[None, :], (row < n)[:, None] & (column < k)[None, :]
 
 
-@triton.jit
-def _added(partials, which, P: tl.constexpr, C: tl.constexpr):
-    """The sums that `_sums` and `_backward_sums` left in parts: (programs, 2, channels)."""
-    at = (tl.arange(0, P)[:, None] * 2 + which) * C + tl.arange(0, C)[None, :]
-    return tl.sum(tl.load(partials + at), axis=0)
-
-
-@triton.jit(do_not_specialize=["n_rows", "n_turns"])
-def _sums(x, partials, n_rows, n_turns, P: tl.constexpr, ROWS: tl.constexpr, C: tl.constexpr):
-    program, channel = tl.program_id(0), tl.arange(0, C)
-    total, squares = tl.zeros((C,), tl.float32), tl.zeros((C,), tl.float32)
-    for turn in range(0, n_turns):
-        at, there = _tile(program + turn * P, n_rows, ROWS, C)
-        numbers = tl.load(x + at, mask=there, other=0.0).to(tl.float32)
-        total += tl.sum(numbers, axis=0)
-        squares += tl.sum(numbers * numbers, axis=0)
-    tl.store(partials + program * 2 * C + channel, total)
-    tl.store(partials + (program * 2 + 1) * C + channel, squares)
-
-
-@triton.jit(do_not_specialize=["n_rows"])
-def _forward(
-    x, partials, weight, bias, gate, shortcut, out, saved, running_mean, running_var, momentum, epsilon, n_rows,
-    GATED: tl.constexpr, ADDED: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, C: tl.constexpr,
+@triton.jit(do_not_specialize=["n", "k"])
+def _batch_norm(
+    x, weight, bias, running_mean, running_var, momentum, epsilon, out, saved, n, k,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    program, channel = tl.program_id(0), tl.arange(0, C)
-    mean = _added(partials, 0, P, C) / n_rows
-    variance = tl.maximum(_added(partials, 1, P, C) / n_rows - mean * mean, 0.0)
-    inverse = 1 / tl.sqrt(variance + epsilon)
-    if program == 0:
-        tl.store(saved + channel, mean)
-        tl.store(saved + C + channel, inverse)
-        before = tl.load(running_mean + channel)
-        tl.store(running_mean + channel, before + momentum * (mean - before))
-        before = tl.load(running_var + channel)
-        tl.store(running_var + channel, before + momentum * (variance * n_rows / (n_rows - 1) - before))
-    factor, offset = tl.load(weight + channel), tl.load(bias + channel)
-    if GATED:
-        g = tl.load(gate)
-        factor, offset = factor * g, offset * g
-    at, there = _tile(program, n_rows, ROWS, C)
-    numbers = tl.load(x + at, mask=there, other=0.0).to(tl.float32)
-    numbers = (numbers - mean[None, :]) * (inverse * factor)[None, :] + offset[None, :]
-    if ADDED:
-        numbers += tl.load(shortcut + at, mask=there, other=0.0).to(tl.float32)
-    tl.store(out + at, tl.maximum(numbers, 0.0).to(out.dtype.element_ty), mask=there)
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = column < k
+    total, squares = tl.zeros((COLUMNS,), tl.float32), tl.zeros((COLUMNS,), tl.float32)
+    for first in range(0, n, ROWS):
+        at, there = _tile(first, column, n, k, ROWS)
+        total += tl.sum(tl.load(x + at, mask=there, other=0.0), axis=0)
+    mean = total / n
+    for first in range(0, n, ROWS):
+        at, there = _tile(first, column, n, k, ROWS)
+        centred = tl.where(there, tl.load(x + at, mask=there, other=0.0) - mean[None, :], 0.0)
+        squares += tl.sum(centred * centred, axis=0)
+    inverse = 1 / tl.sqrt(squares / n + epsilon)
+    tl.store(saved + column, mean, mask=inside)
+    tl.store(saved + k + column, inverse, mask=inside)
+    before = tl.load(running_mean + column, mask=inside)
+    tl.store(running_mean + column, before + momentum * (mean - before), mask=inside)
+    before = tl.load(running_var + column, mask=inside)
+    tl.store(running_var + column, before + momentum * (squares / (n - 1) - before), mask=inside)
+    factor = tl.load(weight + column, mask=inside, other=0.0) * inverse
+    shift = tl.load(bias + column, mask=inside, other=0.0)
+    for first in range(0, n, ROWS):
+        at, there = _tile(first, column, n, k, ROWS)
+        centred = tl.load(x + at, mask=there, other=0.0) - mean[None, :]
+        tl.store(out + at, (centred * factor[None, :] + shift[None, :]).to(out.dtype.element_ty), mask=there)
 
 
-@triton.jit(do_not_specialize=["n_rows", "n_turns"])
-def _backward_sums(
-    gradient, x, out, saved, partials, n_rows, n_turns, P: tl.constexpr, ROWS: tl.constexpr, C: tl.constexpr
+@triton.jit(do_not_specialize=["n", "k"])
+def _batch_norm_backward(
+    gradient, x, weight, saved, d_x, d_weight, d_bias, n, k, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):
-    """Of the gradient behind the sum, and of its products with the normalised numbers."""
-    program, channel = tl.program_id(0), tl.arange(0, C)
-    mean, inverse = tl.load(saved + channel), tl.load(saved + C + channel)
-    total, products = tl.zeros((C,), tl.float32), tl.zeros((C,), tl.float32)
-    for turn in range(0, n_turns):
-        at, there = _tile(program + turn * P, n_rows, ROWS, C)
-        passed = tl.load(out + at, mask=there, other=0.0).to(tl.float32) > 0
-        d = tl.where(passed, tl.load(gradient + at, mask=there, other=0.0).to(tl.float32), 0.0)
-        normal = (tl.load(x + at, mask=there, other=0.0).to(tl.float32) - mean[None, :]) * inverse[None, :]
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = column < k
+    mean = tl.load(saved + column, mask=inside, other=0.0)
+    inverse = tl.load(saved + k + column, mask=inside, other=0.0)
+    total, products = tl.zeros((COLUMNS,), tl.float32), tl.zeros((COLUMNS,), tl.float32)
+    for first in range(0, n, ROWS):
+        at, there = _tile(first, column, n, k, ROWS)
+        d = tl.load(gradient + at, mask=there, other=0.0).to(tl.float32)
+        normal = (tl.load(x + at, mask=there, other=0.0) - mean[None, :]) * inverse[None, :]
         total += tl.sum(d, axis=0)
         products += tl.sum(d * normal, axis=0)
-    tl.store(partials + program * 2 * C + channel, total)
-    tl.store(partials + (program * 2 + 1) * C + channel, products)
+    tl.store(d_weight + column, products, mask=inside)
+    tl.store(d_bias + column, total, mask=inside)
+    factor = tl.load(weight + column, mask=inside, other=0.0) * inverse
+    for first in range(0, n, ROWS):
+        at, there = _tile(first, column, n, k, ROWS)
+        d = tl.load(gradient + at, mask=there, other=0.0).to(tl.float32)
+        normal = (tl.load(x + at, mask=there, other=0.0) - mean[None, :]) * inverse[None, :]
+        d = (d - (total / n)[None, :] - normal * (products / n)[None, :]) * factor[None, :]
+        tl.store(d_x + at, d, mask=there)
 
 
-@triton.jit(do_not_specialize=["n_rows"])
-def _backward(
-    gradient, x, out, saved, partials, weight, gate, d_x, d_shortcut, d_weight, d_bias, n_rows,
-    GATED: tl.constexpr, ADDED: tl.constexpr, P: tl.constexpr, ROWS: tl.constexpr, C: tl.constexpr,
-):  # fmt: skip
-    program, channel = tl.program_id(0), tl.arange(0, C)
-    total, products = _added(partials, 0, P, C), _added(partials, 1, P, C)
-    mean, inverse, factor = tl.load(saved + channel), tl.load(saved + C + channel), tl.load(weight + channel)
-    g = 1.0
-    if GATED:
-        g = tl.load(gate)
-    if program == 0:
-        tl.store(d_bias + channel, total * g)
-        tl.store(d_weight + channel, products * g)
-    at, there = _tile(program, n_rows, ROWS, C)
-    passed = tl.load(out + at, mask=there, other=0.0).to(tl.float32) > 0
-    d = tl.where(passed, tl.load(gradient + at, mask=there, other=0.0).to(tl.float32), 0.0)
-    if ADDED:
-        tl.store(d_shortcut + at, d.to(d_shortcut.dtype.element_ty), mask=there)
-    normal = (tl.load(x + at, mask=there, other=0.0).to(tl.float32) - mean[None, :]) * inverse[None, :]
-    d = (d - (total / n_rows)[None, :] - normal * (products / n_rows)[None, :]) * (factor * inverse * g)[None, :]
-    tl.store(d_x + at, d.to(d_x.dtype.element_ty), mask=there)
+def _cut(x: torch.Tensor) -> tuple[tuple[int], dict]:
+    """A program takes all rows of a few columns: whole sectors of memory, and a batch stays in its registers."""
+    rows = min(1024, triton.next_power_of_2(len(x)))
+    return (triton.cdiv(x.shape[1], _COLUMNS),), {"ROWS": rows, "COLUMNS": _COLUMNS, "num_warps": 8}
 
 
-def takes_channels(channels: int) -> bool:
-    """Whether these kernels know so many."""
-    return channels <= _MOST_CHANNELS and channels & (channels - 1) == 0
-
-
-def _cut(x: torch.Tensor) -> tuple[int, int, dict]:
-    """(rows, tiles, what kernels are compiled for); a row is a pixel's channels."""
-    n_rows, channels = x.numel() // x.shape[1], x.shape[1]
-    rows = _TILE // channels
-    n_tiles = triton.cdiv(n_rows, rows)
-    programs = min(_PROGRAMS, triton.next_power_of_2(n_tiles))
-    return n_rows, n_tiles, {"P": programs, "ROWS": rows, "C": channels}
-
-
-def norm_relu(x, weight, bias, running_mean, running_var, gate, shortcut, momentum: float, epsilon: float):
-    """(out, what `norm_relu_backward` wants to know). Running moments are brought up to date in place.
-
-    `gate` (a float32 tensor of one number) and `shortcut` (like x) may be None.
+def batch_norm(x, weight, bias, running_mean, running_var, momentum: float, epsilon: float, dtype: torch.dtype):
+    """(out, what `batch_norm_backward` wants to know): torch's batch normalisation in training, of two or more rows in
+    float32. Running moments are brought up to date in place.
     """
-    n_rows, n_tiles, cut = _cut(x)
-    partials = torch.empty(cut["P"], 2, cut["C"], device=x.device)
-    saved, out = torch.empty(2, cut["C"], device=x.device), torch.empty_like(x)
-    how = {"GATED": gate is not None, "ADDED": shortcut is not None, **cut}
-    _sums[(cut["P"],)](x, partials, n_rows, triton.cdiv(n_tiles, cut["P"]), **cut)
-    _forward[(n_tiles,)](
-        x, partials, weight, bias, gate, shortcut, out, saved, running_mean, running_var, momentum, epsilon, n_rows,
-        **how,
-    )  # fmt: skip
+    (n, k), (grid, cut) = x.shape, _cut(x)
+    out, saved = torch.empty_like(x, dtype=dtype), torch.empty(2, k, device=x.device)
+    how = weight, bias, running_mean, running_var, momentum, epsilon
+    _batch_norm[grid](x, *how, out, saved, n, k, **cut)
     return out, saved
 
 
-def norm_relu_backward(gradient, x, out, saved, weight, gate, added: bool):
-    """Gradients of x, weight, bias, and of the shortcut (None, if there was none)."""
-    n_rows, n_tiles, cut = _cut(x)
-    partials = torch.empty(cut["P"], 2, cut["C"], device=x.device)
-    d_x, d_shortcut = torch.empty_like(x), torch.empty_like(x) if added else None
-    d_weight, d_bias = torch.empty_like(weight), torch.empty_like(weight)
-    how = {"GATED": gate is not None, "ADDED": added, **cut}
-    n_turns = triton.cdiv(n_tiles, cut["P"])
-    _backward_sums[(cut["P"],)](gradient, x, out, saved, partials, n_rows, n_turns, **cut)
-    _backward[(n_tiles,)](
-        gradient, x, out, saved, partials, weight, gate, d_x, d_shortcut, d_weight, d_bias, n_rows, **how
-    )  # fmt: skip
-    return d_x, d_weight, d_bias, d_shortcut
+def batch_norm_backward(gradient, x, weight, saved) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Gradients of x, weight and bias."""
+    (n, k), (grid, cut) = x.shape, _cut(x)
+    found = torch.empty_like(x), torch.empty_like(weight), torch.empty_like(weight)
+    _batch_norm_backward[grid](gradient, x, weight, saved, *found, n, k, **cut)
+    return found
