@@ -69,7 +69,9 @@ def hidden(package: str, source: str, modules: set[str]) -> set[str]:
 @pytest.mark.parametrize("init", sorted(PACKAGE.rglob("__init__.py")), ids=lambda path: path.parent.name)
 def test_no_module_hides_a_name_of_its_package(init):
     package = ".".join(init.parent.relative_to(PACKAGE.parent).parts)
-    modules = {path.stem for path in init.parent.glob("*.py")} | {path.parent.name for path in init.parent.glob("*/*.py")}
+    modules = {path.stem for path in init.parent.glob("*.py")} | {
+        path.parent.name for path in init.parent.glob("*/*.py")
+    }
     assert not hidden(package, init.read_text(), modules)
 
 
