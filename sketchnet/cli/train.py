@@ -78,6 +78,7 @@ def train(
     from sketchnet.cli.learning import Codes, Labels
     from sketchnet.cli.model_folder import reading_folder
     from sketchnet.cli.progress import progress_steps
+    from sketchnet.cli.train_settings import model_settings
     from sketchnet.cli.training_data import check_features, open_beside, open_data
     from sketchnet.training.defaults import choose_device
     from sketchnet.training.examples import hold_back
@@ -86,29 +87,10 @@ def train(
 
     out = out or Path(input[0].name.split(".")[0] + "-model")
     task = _task(task, regression)
-    settings = {"scheme": scheme, "n_components": components, "hidden": None if hidden is None else _widths(hidden)}
-    settings |= {"epochs": epochs, "batch_size": batch_size, "seconds": seconds, "pretrain": pretrain}
-    if task == "autoencoder":
-        stray = {"--fixed": fixed, "--eta": eta is not None, "--wide/--no-wide": wide is not None}
-        _refuse(stray, "is not for autoencoders: their projection never learns, and nothing stands beside it")
-        _refuse({"--components": components is not None and scheme is None}, "needs a --scheme, in an autoencoder")
-        settings |= {"n_codes": codes, "binary_codes": binary_codes}
-    else:
-        _refuse({"--codes": codes is not None, "--binary-codes": binary_codes}, "is for --task autoencoder")
-        _refuse({"--eta": fixed and eta is not None}, "is not for --fixed projections, which are never updated")
-        settings |= {"learn": not fixed, "eta": eta, "wide": not fixed if wide is None else wide}
-    settings = {name: value for name, value in settings.items() if value is not None}
-    # Whether an option says it; of --pretrain, --set may tell the epochs.
-    derived = {"learn": fixed, "wide": wide is not None, "binary_codes": binary_codes, "pretrain": pretrain is False}
-    said = {name for name in settings if derived.get(name, True)}
-    for name, value in map(_setting, setting or []):
-        if name == "seed":
-            raise InputError("--set seed is not possible; give --seed")
-        if name in said:
-            option = {"n_components": "components", "n_codes": "codes", "learn": "fixed"}.get(name, name)
-            option = option.replace("_", "-")
-            raise InputError(f"--set {name} and --{option} say the same thing twice; give one of them")
-        settings[name] = value
+    said = {"scheme": scheme, "components": components, "fixed": fixed or None, "eta": eta, "wide": wide}
+    said |= {"hidden": hidden, "codes": codes, "binary_codes": binary_codes or None, "pretrain": pretrain}
+    said |= {"epochs": epochs, "batch_size": batch_size, "seconds": seconds}
+    settings = model_settings(task, said, setting or [])
     learning = Codes(settings, seed) if task == "autoencoder" else Labels(settings, seed, task == "regression")
     choose_device(device)
     team = Processes.found()
@@ -148,16 +130,20 @@ def train(
             how = {"course": learning.course(model), "overwrite": overwrite, "memory": memory, "loaded": loaded}
             run(model, examples, chosen_by, folder=out, **how, report=report, tick=tick)
         found = learning.measure(model, others["test"]) if "test" in others else {}
-    if not team.is_first:
-        return
+    if team.is_first:
+        _tell(out, model.history, found, learning.next_verb, as_json)
+
+
+def _tell(out: Path, history: list[dict], found: dict, next_verb: str, as_json: bool) -> None:
+    """How the finished model did on the test rows, and what to do with it."""
     if as_json:
-        best = next(record["best_epoch"] for record in model.history if "best_epoch" in record)
-        print(json.dumps({"model": str(out), "best_epoch": best, "history": model.history, "test": found}))
+        best = next(record["best_epoch"] for record in history if "best_epoch" in record)
+        print(json.dumps({"model": str(out), "best_epoch": best, "history": history, "test": found}))
         return
     for name, value in found.items():
         if not isinstance(value, list | dict):
             print(f"test {name.replace('_', ' ')}: {value:.5g}")
-    print(f"{out}: done; try `sketchnet {learning.next_verb} {out} FILE`")
+    print(f"{out}: done; try `sketchnet {next_verb} {out} FILE`")
 
 
 def _examples(learning, rows, path: Path):
@@ -194,30 +180,6 @@ def _task(task: str, regression: bool) -> str:
     if regression and task == "autoencoder":
         raise InputError("--regression and --task autoencoder are two tasks; give one of them")
     return "regression" if regression else task
-
-
-def _refuse(given: dict[str, bool], why: str) -> None:
-    """The first option that was given is bad usage."""
-    for option, is_given in given.items():
-        if is_given:
-            raise InputError(f"{option} {why}")
-
-
-def _widths(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(width) for width in text.split(","))
-    except ValueError:
-        raise InputError(f"--hidden {text} is not possible; write widths, such as 1000,1000") from None
-
-
-def _setting(text: str) -> tuple[str, object]:
-    name, equals, value = text.partition("=")
-    if not equals or not name or not value:
-        raise InputError(f"--set {text} is not possible; write NAME=VALUE, such as dropout=0.5")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 def _scalars(folder: Path, wanted: bool):
