@@ -28,7 +28,7 @@ from sketchnet.training.task import Task
 _LOOKED_AT = 4096  # rows that tell counts from real numbers
 _EPOCHS, _STEPS, _FEWEST = 50, 20_000, 5  # of finetuning: about so many steps, within so many epochs
 _DROPPED = 0.8  # of a row's numbers: of documents a fifth of the words is enough to tell what they are about
-_RATE, _REAL_RATE = 3e-3, 1e-3  # of counts, and of real rows; gradients are noisy with so much left out
+_RATE, _REAL_RATE = 2e-3, 1e-3  # of counts, and of real rows; gradients are noisy with so much left out
 _L2 = 0.05
 _TOGETHER, _NUMBERS = 32, 1 << 23  # batches that are thinned and projected together, and numbers of their rows
 
