@@ -92,3 +92,11 @@ def test_labels_that_do_not_fit_the_rows(estimator, files):
     for valid, given in ((rows.scipy(), r"csr_array of \(60, 19\)"), (disk, "ShardSet"), ((disk,), "tuple of 1")):
         with pytest.raises(InputError, match=rf"valid is {given}.*; it is a pair \(X, y\)"):
             estimator(**TINY).fit(rows, valid=valid)
+
+
+def test_hashed_columns_that_collide_leave_outputs_finite():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((600, 20_000), density=0.02, format="csr", dtype=np.float32, rng=rng)
+    y = (X @ rng.normal(size=20_000) > 0).astype(int)
+    model = SketchClassifier(n_components=16, hidden=(8,), epochs=2, hashed_columns=64).fit(X, y)
+    assert np.abs(model.decision_function(X)).max() < 100

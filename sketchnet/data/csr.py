@@ -104,6 +104,18 @@ def as_csr(X, n_columns: int, first: int = 0) -> CsrBatch:
     return X
 
 
+def without_repeats(X: CsrBatch) -> CsrBatch:
+    """Rows that were checked, with ascending ids, those that were repeated added up: for what is not linear in values.
+
+    Labels are left out where this makes a copy.
+    """
+    if backend().ordered(X.indptr, X.indices):
+        return X
+    tidy = X.scipy().astype(np.result_type(X.values.dtype, np.float32), copy=True)
+    tidy.sum_duplicates()
+    return CsrBatch(tidy.indptr, tidy.indices, tidy.data, X.n_columns)
+
+
 def to_csr(X) -> CsrBatch:
     """Rows of a scipy sparse matrix (CSR without copying), a dense array or list, or a torch tensor; a CsrBatch is
     passed on. Nothing is checked but the shape.

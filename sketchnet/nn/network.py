@@ -12,7 +12,7 @@ from torch import nn
 
 from sketchnet import random
 from sketchnet.checks import check_choice, check_flag, check_integer, check_options, check_real
-from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, to_csr
+from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, to_csr, without_repeats
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn.dropout import Dropout
@@ -222,7 +222,7 @@ class SketchNetwork(nn.Module):
 
     def see_input(self, batch: CsrBatch) -> None:
         """Take a batch of the training rows into the columns' largest absolute values, which are 0 at first."""
-        batch = self._checked(batch)
+        batch = without_repeats(self._checked(batch))
         backend().max_abs(batch.indices, batch.values, self.input_scale.numpy())
 
 

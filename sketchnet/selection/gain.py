@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from sketchnet.data.csr import without_repeats
 from sketchnet.kernels import backend
 from sketchnet.memory import parse_memory
-from sketchnet.selection.rows import as_labelled_rows, check_width, without_repeats
+from sketchnet.selection.rows import as_labelled_rows, check_width
 
 
 def information_gain(X, y=None, *, memory: str | int | None = None) -> np.ndarray:
@@ -24,8 +25,7 @@ def information_gain(X, y=None, *, memory: str | int | None = None) -> np.ndarra
     rows, classes = as_labelled_rows(X, y)
     check_width(rows.n_columns, 16, "a score and an offset each")
     rows, kernels = rows.check(), backend()
-    parts = [part if kernels.ordered(*part.arrays[:2]) else without_repeats(part) for part in rows.parts]
-    rows = replace(rows, parts=parts)
+    rows = replace(rows, parts=[without_repeats(part) for part in rows.parts])
     lengths = np.zeros(rows.n_columns, np.int64)
     for part in rows.parts:
         kernels.count_columns(part.indices, lengths)

@@ -78,13 +78,6 @@ def as_labelled_rows(X, y) -> tuple[Rows, Classes]:
     return rows, number_classes(y, rows.n_rows)
 
 
-def without_repeats(part: CsrBatch) -> CsrBatch:
-    """A copy with ascending ids in each row, those that were repeated added up."""
-    tidy = part.scipy().astype(np.result_type(part.values.dtype, np.float32), copy=True)
-    tidy.sum_duplicates()
-    return CsrBatch(tidy.indptr, tidy.indices, tidy.data, part.n_columns)
-
-
 def check_width(n_columns: int, bytes_each: int, what: str) -> None:
     """Raise if `what` takes more memory for all columns than the machine has."""
     has = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**63

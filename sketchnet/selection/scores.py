@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from sketchnet.data.csr import CsrBatch, as_csr
+from sketchnet.data.csr import CsrBatch, as_csr, without_repeats
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.memory import parse_memory
 from sketchnet.selection.classes import Classes
-from sketchnet.selection.rows import Rows, as_labelled_rows, check_width, without_repeats
+from sketchnet.selection.rows import Rows, as_labelled_rows, check_width
 
 _BLOCK_ENTRIES, _BLOCK_ROWS = 1 << 24, 1 << 20  # that are added up at once: 200 MB where they are copied, and 40 MB
 

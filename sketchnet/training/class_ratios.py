@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchnet.data.csr import without_repeats
 from sketchnet.nn import SketchNetwork
 from sketchnet.training.examples import Examples
 from sketchnet.training.linear_solver import class_numbers, mixed_batches
@@ -32,6 +33,7 @@ def squared_class_ratios(network: SketchNetwork, parts: list[Examples]) -> np.nd
     classes, n_classes = np.concatenate([class_numbers(part) for part in parts]), max(2, n_outputs)
     sums, n_entries = np.zeros((width, n_classes)), 0  # float32 cannot count beyond 2**24
     for numbers, batch in mixed_batches(network, parts):
+        batch = without_repeats(batch)
         owners = np.repeat(classes[numbers], np.diff(batch.indptr))
         places = batch.indices.astype(np.int64) * n_classes + owners
         np.add.at(sums.reshape(-1), places, batch.values.astype(np.float64))  # of another type, it is slow

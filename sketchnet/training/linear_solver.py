@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sketchnet.data.batches import iterate_numbered
-from sketchnet.data.csr import CsrBatch
+from sketchnet.data.csr import CsrBatch, without_repeats
 from sketchnet.kernels import backend
 from sketchnet.nn import SketchNetwork
 from sketchnet.training.examples import Examples
@@ -30,15 +30,22 @@ class LinearSolver:
         self._alpha = np.zeros((len(self._classes), n_outputs), np.float32)
         self.weights = np.zeros((network.config.width, n_outputs), np.float32)
         self.bias = np.zeros(n_outputs, np.float32)
-        self._norm = self._mean_norm()
+        self._norms = self._squared_norms()
 
-    def _mean_norm(self) -> float:
-        """Mean squared norm of a row as outputs see it, with the bias's constant."""
-        total, means = 0.0, None if self._squares is None else self._squares.mean(axis=1)
-        for _, batch in mixed_batches(self._network, self._parts):
-            entries = np.square(batch.values, dtype=np.float64)
-            total += float(entries.sum() if means is None else entries @ means[batch.indices])
-        return total / len(self._classes) + 1
+    def _squared_norms(self) -> np.ndarray:
+        """Of each row as outputs see it (all alike, or each with columns of its own size), with the bias's constant."""
+        norms = np.empty((len(self._classes), 1 if self._squares is None else len(self.bias)), np.float32)
+        for numbers, batch in mixed_batches(self._network, self._parts):
+            batch = without_repeats(batch)
+            if self._squares is None:
+                owners = np.repeat(np.arange(batch.n_rows), np.diff(batch.indptr))
+                entries = np.square(batch.values, dtype=np.float64)
+                norms[numbers, 0] = np.bincount(owners, entries, minlength=batch.n_rows)
+            else:
+                part = np.empty((batch.n_rows, norms.shape[1]), np.float32)
+                backend().wide_forward(batch.indptr, batch.indices, np.square(batch.values), self._squares, part)
+                norms[numbers] = part
+        return norms + 1
 
     def state(self) -> tuple[np.ndarray, ...]:
         return self._alpha.copy(), self.weights.copy(), self.bias.copy()
@@ -48,12 +55,12 @@ class LinearSolver:
 
     def solve(self, strength: float, n_parts: int | None = None) -> None:
         """Learn from the rows of the first `n_parts` parts; `strength` is C times the mean squared norm of a row."""
-        softness = self._norm / (2 * strength)
+        softness = self._norms.mean(dtype=np.float64) / (2 * strength)
         # Many rows need few passes: each has taught the others much by then.
         for number in range(min(_PASSES, max(_FEWEST_PASSES, _ALL_PASSES // len(self._classes)))):
             worst = 0.0
             for numbers, batch in mixed_batches(self._network, self._parts[:n_parts], number):
-                arrays = (self._classes, self._alpha, self._squares, self.weights, self.bias)
+                arrays = (self._classes, self._alpha, self._squares, self._norms, self.weights, self.bias)
                 worst = max(worst, backend().dual_descent(*batch.arrays, numbers, *arrays, softness))
             if worst < _TOLERANCE:
                 break

@@ -5,9 +5,10 @@ import pytest
 from scipy import sparse
 
 from sketchnet.data import CsrBatch
-from sketchnet.training import linear
+from sketchnet.training import class_ratios, linear, linear_solver
 from sketchnet.training.defaults import build_model, make_configs
 from sketchnet.training.examples import Examples, hold_back
+from sketchnet.training.rows import scale_input
 from sketchnet.training.task import Task
 
 
@@ -93,3 +94,40 @@ def test_more_features_are_dropped_where_rows_have_many_rare_ones():
     assert chosen(100_000, 784) == 0.3  # dense ones
     assert chosen(100_000, 10**6, feature_dropout=0.1) == 0.1
     assert chosen(100_000, 10**6, learn=False, wide=False) == 0
+
+
+def repeated(data, times):
+    """The same rows, each entry as so many parts that add up to it, one row of parts behind the other."""
+    parts = np.random.default_rng(0).dirichlet(np.ones(times), data.n_entries)
+    spans = [slice(*span) for span in zip(data.indptr, data.indptr[1:])]
+    indices = np.concatenate([np.tile(data.indices[span], times) for span in spans])
+    values = np.concatenate([(data.values[span, None] * parts[span]).T.ravel() for span in spans])
+    return CsrBatch(data.indptr.astype(np.int64) * times, indices, values.astype(np.float32), data.n_columns)
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_repeated_ids_add_up(n_classes, weighed, monkeypatch):
+    """A row's norm is that of the sums. By its entries alone, steps are too long and the weights grow without bound."""
+    monkeypatch.setattr(linear_solver, "_TOLERANCE", 1e-5)  # so that the order of rows does not matter
+    monkeypatch.setattr(linear_solver, "_PASSES", 1000)
+    examples, task = planted(n=600, n_classes=n_classes)
+    several = Examples(repeated(examples.data, 30), examples.targets)
+    found = []
+    for rows in (examples, several):
+        model = build_model(task, rows.data, {"n_components": 8, "hidden": (4,)}, 0)
+        squares = class_ratios.squared_class_ratios(model.network, [rows]) if weighed else None
+        solver = linear_solver.LinearSolver(model.network, [rows], squares)
+        solver.solve(3.0)
+        found.append(solver.margins(examples.data))
+    np.testing.assert_allclose(*found, atol=1e-3)
+
+
+def test_the_largest_value_of_a_column_is_that_of_sums():
+    examples, task = planted(n=200)
+    scales = []
+    for data in (examples.data, repeated(examples.data, 3)):
+        model = build_model(task, data, {"n_components": 8, "hidden": (4,), "scale_input": "max_abs"}, 0)
+        scale_input(model.network, data, lambda record: None)
+        scales.append(model.network.input_scale.numpy())
+    np.testing.assert_allclose(*scales, rtol=1e-6)

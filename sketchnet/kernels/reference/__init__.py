@@ -276,13 +276,13 @@ def adam_step(table, rows, gradient, rate, beta1, beta2, epsilon, correction, de
     table[rows] = np.hstack([(1 - decay) * w - rate * first / (np.sqrt(second) * correction + epsilon), first, second])
 
 
-def dual_descent(indptr, indices, values, numbers, classes, alpha, squares, weights, bias, softness):
+def dual_descent(indptr, indices, values, numbers, classes, alpha, squares, norms, weights, bias, softness):
     """One pass over the rows of a batch, whose numbers among all rows are given; returns the worst violation.
 
     For each row in turn and each output, alpha becomes what minimises the dual objective in it: with the sign s of the
     row's class, slope = s (w x + b) - 1 + softness alpha; alpha falls by slope / (norm + softness), but not below zero.
-    The norm is that of the row, squared, with a 1 for the bias; `squares`, if not None, has the square of what each
-    column is multiplied by for each output.
+    The norm is that of the row, squared, with a 1 for the bias, the same for all outputs or one for each; `squares`, if
+    not None, has the square of what each column is multiplied by for each output.
     """
     worst, one_output = 0.0, weights.shape[1] == 1
     for r, number in enumerate(numbers):
@@ -292,8 +292,7 @@ def dual_descent(indptr, indices, values, numbers, classes, alpha, squares, weig
         signs = np.where(classes[number] == np.arange(weights.shape[1]) + one_output, 1.0, -1.0)
         slope = signs * ((row * weights[columns]).sum(axis=0) + bias) - 1 + softness * alpha[number]
         worst = max(worst, float(np.where(alpha[number] > 0, abs(slope), -slope).max()))
-        norm = 1 + (row**2 * factors).sum(axis=0)
-        new = np.maximum(alpha[number] - slope / (norm + softness), 0)
+        new = np.maximum(alpha[number] - slope / (norms[number] + softness), 0)
         step = (new - alpha[number]) * signs
         np.add.at(weights, columns, (row * factors * step).astype(weights.dtype))
         bias += step.astype(bias.dtype)
