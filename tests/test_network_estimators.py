@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sketchnet import SketchClassifier, SketchRegressor
 from sketchnet.data import NgramHasher, Synthetic, ingest, open_shards
 from sketchnet.data.sources import SyntheticSource
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, TrainingError
 from sketchnet.nn import LearnableProjection
 from sketchnet.projection import SRHT
 from tests.cli.command_line import good
@@ -286,3 +286,36 @@ def test_learns_from_tensors():
     for rows in (dense.to_sparse_csr(), dense.to_sparse_coo(), dense):
         found = SketchClassifier(**TINY, epochs=2).fit(rows, torch.from_numpy(y)).predict_proba(rows)
         np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_several_labels_are_zero_or_one():
+    """Anything else was learnt as if it were a probability, to no use."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 5)), rng.integers(0, 2, (60, 2))
+    y[7, 1] = 1
+    for wrong, message in (
+        (y + 1, "y has the value 2 in row"),
+        (2 * y - 1, "y has the value -1 in row"),
+        (y * 0.3, "y has the value 0.3 in row"),
+        (sparse.csr_array(y * 2), "y has the value 2 in row"),
+        (np.where(y, "a", "b"), "y has dtype <U1"),
+    ):
+        with pytest.raises(InputError, match=f"{message}.*; several labels a row are a matrix of 0 and 1"):
+            SketchClassifier(**TINY).fit(X, wrong)
+    with pytest.raises(InputError, match="class_weight is for one label a row"):
+        SketchClassifier(**TINY, class_weight="balanced").fit(X, y)
+    plain = SketchClassifier(**TINY).fit(X, y).decision_function(X)
+    stored = sparse.csr_array((np.array([0.0, 1.0]), ([0, 0], [0, 1])), shape=y.shape)  # a zero that is stored
+    for right in (y.astype(bool), sparse.csr_array(y), sparse.csr_array(y) + 0 * stored):
+        assert np.array_equal(SketchClassifier(**TINY).fit(X, right).decision_function(X), plain)
+
+
+def test_a_fit_that_fails_leaves_the_model_before_it():
+    X = np.random.default_rng(0).random((60, 5))
+    y = (X[:, 0] > 0.5).astype(int)
+    model = SketchClassifier(**TINY).fit(X, y)
+    before = model.predict_proba(X)
+    model.set_params(learning_rate=1e30)
+    with pytest.raises(TrainingError):
+        model.fit(X * 1e30, y)
+    assert np.array_equal(model.predict_proba(X), before)

@@ -137,13 +137,14 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         examples, valid = hold_back(Examples(X, np.zeros(X.n_rows)), self.validation_fraction, seed)
         settings = {ours: getattr(self, name) for name, ours in _SETTINGS.items()}
         settings["options"] = {} if self.options is None else self.options
-        self.model_ = build_autoencoder(examples.data, settings, seed)
-        self.model_.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
-        self.model_.network.to(choose_device(self.device, self.model_, X.n_rows))
+        model = build_autoencoder(examples.data, settings, seed)
+        model.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
+        model.network.to(choose_device(self.device, model, X.n_rows))
         how = {"memory": self.memory, "report": print if self.verbose else silent, "loaded": loaded}
-        train(self.model_, examples, valid, course=Unsupervised(), **how)
+        train(model, examples, valid, course=Unsupervised(), **how)
         if self.device == "auto":
-            self.model_.network.to("cpu")  # where it can be pickled for everybody
+            model.network.to("cpu")  # where it can be pickled for everybody
+        self.model_ = model  # nothing is left of one that did not get so far
         self._set_history()
         return self
 

@@ -125,17 +125,18 @@ class NetworkEstimator(SparseInput, BaseEstimator):
             examples, held_back = hold_back(examples, self.validation_fraction, seed_of(self.random_state))
         if names:  # the command line compares numbers, and finds the names in the model's data
             task = replace(task, classes=tuple(np.flatnonzero(np.isin(names, task.classes)).tolist()))
-        self.model_ = self._build(task, examples.data, examples.data.n_rows)
-        self.model_.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
+        model = self._build(task, examples.data, examples.data.n_rows)
+        model.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
         if not names:  # y is another one, which those names are not for
-            self.model_.data.pop("classes", None)
+            model.data.pop("classes", None)
         if self.verbose:
-            print(describe(self.model_, examples.data.n_rows))
-        course = Pretrained() if self.model_.training.pretrain else Supervised()
+            print(describe(model, examples.data.n_rows))
+        course = Pretrained() if model.training.pretrain else Supervised()
         how = {"memory": self.memory, "report": print if self.verbose else silent, "loaded": loaded}
-        train(self.model_, examples, held_back, course=course, **how)
+        train(model, examples, held_back, course=course, **how)
         if self.device == "auto":
-            self.model_.network.to("cpu")  # where it can be pickled for everybody, and single rows take no detour
+            model.network.to("cpu")  # where it can be pickled for everybody, and single rows take no detour
+        self.model_ = model  # nothing is left of one that did not get so far
         self._set_history()
         self._optimiser = None
         return self

@@ -160,9 +160,11 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
     def _learn_labels(self, y, sample_weight, n, classes=None, keep=False):
         weights = self._weights(sample_weight, n)
         if sparse.issparse(y) or (np.ndim(y) == 2 and np.shape(y)[1] > 1):
+            if self.class_weight is not None:
+                raise InputError("class_weight is for one label a row; rows with several may have a sample_weight")
             if not keep:
                 self.classes_ = np.arange(np.shape(y)[1])
-            return sparse.csr_array(y), weights
+            return _indicators(y), weights
         y = np.asarray(y)
         if y.ndim == 2:
             y = column_or_1d(y, warn=True)
@@ -223,3 +225,19 @@ class SketchRegressor(RegressorMixin, NetworkEstimator):
 
     def _restore(self) -> None:
         """Nothing but the model is needed."""
+
+
+def _indicators(y) -> sparse.csr_array:
+    """Several labels a row, checked: 1 where a row has the label of the column."""
+    array = y if sparse.issparse(y) else np.asarray(y)
+    if array.dtype.kind in "biuf":
+        found = sparse.csr_array(array).tocoo()
+        others = found.data != 1  # zeros may be stored, too
+        others[others] = found.data[others] != 0
+        if not others.any():
+            return sparse.csr_array(array)
+        first = int(others.argmax())
+        where = f"has the value {found.data[first]:g} in row {found.row[first]}, column {found.col[first]}"
+    else:
+        where = f"has dtype {array.dtype}"
+    raise InputError(f"y {where}; several labels a row are a matrix of 0 and 1")
