@@ -40,6 +40,11 @@ def check_flag(name: str, value) -> bool:
     return bool(value)
 
 
+def as_flag(value) -> bool | None:
+    """True or False for one of Python's or NumPy's; None for anything else."""
+    return bool(value) if isinstance(value, bool | np.bool_) else None
+
+
 def check_choice(name: str, value, allowed: Collection):
     """One of the names allowed; None and numbers may be among them."""
     is_name = isinstance(value, str | Integral) and not isinstance(value, bool)

@@ -19,6 +19,7 @@ from sketchnet.data import Synthetic, ingest, open_shards
 from sketchnet.data.sources import SyntheticSource
 from sketchnet.errors import InputError
 from sketchnet.evaluation.retrieval import retrieval
+from sketchnet.memory import anonymous_memory
 from sketchnet.projection import SRHT
 from sketchnet.training import checkpoint
 
@@ -270,3 +271,52 @@ def test_impossible_settings_of_pretrained_networks(settings, message):
     X, y = documents(n=100)
     with pytest.raises(InputError, match=message):
         SketchClassifier(n_components=8, hidden=(8,), **settings).fit(X, y)
+
+
+def test_one_fraction_anywhere_makes_rows_real():
+    """The kind of the rows does not hang on their order."""
+    X = sparse.random_array((5000, 40), density=0.1, format="csr", rng=np.random.default_rng(0))
+    X.data[:] = 1
+    for row in (4950, 10):
+        some = X.copy()
+        some.data[some.indptr[row]] = 0.5
+        model = SketchAutoencoder(n_codes=2, hidden=(4,), epochs=1, pretrain=False).fit(some)
+        assert model.settings_["visible"] == "real"
+        with pytest.raises(InputError, match=r"a count is 0.5; .* other values need visible='real'"):
+            SketchAutoencoder(n_codes=2, hidden=(4,), epochs=1, pretrain=False, visible="counts").fit(some)
+
+
+def test_large_counts_are_learnt_in_little_memory():
+    X = np.random.default_rng(0).integers(0, 10**8, (200, 10)).astype(np.float64)
+    before = anonymous_memory()
+    codes = SketchAutoencoder(n_codes=2, hidden=(4,), epochs=1, pretrain=1).fit_transform(X)
+    assert np.isfinite(codes).all()
+    assert anonymous_memory() < before + 2**28
+    with pytest.raises(InputError, match="counts: whole numbers from 0 to 2"):
+        SketchAutoencoder(n_codes=2, hidden=(4,), epochs=1, pretrain=1).fit(X * 1e12)
+
+
+def test_a_fit_that_fails_leaves_the_model_before_it():
+    X, _ = documents()
+    model = SketchAutoencoder(**TINY, visible="counts").fit(X[:300])
+    before = model.transform(X[:5])
+    for estimator in (model, SketchAutoencoder(**TINY, visible="counts")):
+        with pytest.raises(InputError):
+            estimator.fit(X[:300] * 0.5)
+    assert np.array_equal(model.transform(X[:5]), before)
+    assert not hasattr(estimator, "model_")
+
+
+def test_pickles_have_the_network_once():
+    X = documents()[0][:300].astype(np.float64)
+    model = SketchAutoencoder(**TINY).fit(X)
+    size = len(pickle.dumps(model))
+    codes = model.transform(X)  # of float64, computed by a copy of the network
+    assert len(pickle.dumps(model)) == size
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).transform(X), codes)
+
+
+def test_flags_of_numpy():
+    X = documents()[0][:300]
+    assert SketchAutoencoder(**{**TINY, "pretrain": np.True_}).fit(X).settings_["pretrain"] > 0
+    assert SketchAutoencoder(**{**TINY, "pretrain": np.False_}).fit(X).settings_["pretrain"] == 0

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from sketchnet import random
-from sketchnet.checks import check_integer, meant
+from sketchnet.checks import as_flag, check_integer, meant
 from sketchnet.data.batches import iterate_batches, iterate_numbered
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
@@ -25,7 +25,7 @@ from sketchnet.training.rows import timed
 from sketchnet.training.steps import EagerSteps
 from sketchnet.training.task import Task
 
-_LOOKED_AT = 4096  # rows that tell counts from real numbers
+_LOOKED_AT = 4096  # rows at a time, to tell counts from real numbers
 _EPOCHS, _STEPS, _FEWEST = 50, 20_000, 5  # of finetuning: about so many steps, within so many epochs
 _DROPPED = 0.8  # of a row's numbers: of documents a fifth of the words is enough to tell what they are about
 _RATE, _REAL_RATE = 2e-3, 1e-3  # of counts, and of real rows; gradients are noisy with so much left out
@@ -49,7 +49,7 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
     training.setdefault("rate", _RATE if network["visible"] == "counts" else _REAL_RATE)
     training.setdefault("l2", _L2)
     n = max(1, data.n_rows)
-    if training.setdefault("pretrain", True) is True:
+    if as_flag(training.setdefault("pretrain", True)) is True:
         training["pretrain"] = rbm_epochs(n)
     batch_size = check_integer("batch_size", training.setdefault("batch_size", 100), 1, 2**31)
     epochs = training.setdefault("epochs", max(_FEWEST, min(_EPOCHS, _STEPS * batch_size // n)))
@@ -60,8 +60,27 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
 
 
 def _are_counts(data) -> bool:
-    values = data.rows(slice(0, min(data.n_rows, _LOOKED_AT))).values
-    return bool(((values >= 0) & (values == np.round(values))).all())
+    starts = range(0, data.n_rows, _LOOKED_AT)
+    return all(_no_count(data.rows(slice(at, min(at + _LOOKED_AT, data.n_rows)))) is None for at in starts)
+
+
+def _words(data, at_once: int) -> float:
+    """How many all rows have together, which must be counts."""
+    total = 0.0
+    for batch in iterate_batches(data, at_once, shuffle=False):
+        bad = _no_count(batch)
+        if bad is not None:
+            law = "counts of words are whole numbers from 0; other values need visible='real'"
+            raise InputError(f"a count is {bad:g}; {law}")
+        total += float(batch.values[: batch.n_entries].sum(dtype=np.float64))
+    return total
+
+
+def _no_count(batch: CsrBatch) -> float | None:
+    """A value that is no count of words, if there is one."""
+    values = batch.values[: batch.n_entries]
+    bad = ~((values >= 0) & (values == np.round(values)))
+    return float(values[bad.argmax()]) if bad.any() else None
 
 
 class Unsupervised(Course):
@@ -71,9 +90,8 @@ class Unsupervised(Course):
         network = model.network
         if network.config.visible == "counts":
             with timed("normalise", run.aside):
-                batches = iterate_batches(examples.data, network.at_once, shuffle=False)
-                total = sum(float(batch.values[: batch.n_entries].sum(dtype=np.float64)) for batch in batches)
-                network.set_length(total / max(1, examples.data.n_rows))
+                words, *_ = (_words(part.data, network.at_once) for part in (examples, valid) if part is not None)
+                network.set_length(words / max(1, examples.data.n_rows))
         if model.training.pretrain and not run.resuming:
             pretrain_autoencoder(model, examples, valid, run)
             run.team.equalise(network)

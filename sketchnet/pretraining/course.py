@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import torch
@@ -127,9 +128,11 @@ def _pretrain(model: Model, layers: list[LayerSpec], visible: str, first, exampl
 
     def save(tensors: dict, notes: dict) -> None:
         if path is not None and run.team.is_first:
-            checkpoint.write_tensors(path, tensors, notes)
+            checkpoint.write_tensors(path, tensors, {**notes, "seconds": time.perf_counter() - run.begun})
 
     state = checkpoint.read_tensors(path) if path is not None and path.exists() else None
+    if state is not None:
+        run.begun -= state[1].get("seconds", 0.0)  # earlier versions did not keep them
     run.team.wait()  # until all have read it
     try:
         rbms = pretrain_stack(

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
 import torch
 
-from sketchnet import random
 from sketchnet.data.batches import Part, epoch_order, iterate_numbered
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet
@@ -25,17 +25,22 @@ _NUMBERS = 1 << 24  # and how many numbers, at most, if rows are sparse: they wi
 
 
 class DenseRows:
-    """A tensor (n_rows, n_columns), on the device on which it is wanted. `order` is by default a plain shuffle."""
+    """A tensor (n_rows, n_columns), on the device on which it is wanted. `order` gives the row numbers of an epoch's
+    batches; by default they are those of the same rows if they were sparse.
+    """
 
     def __init__(self, rows: torch.Tensor, batch_size: int, seed: int, order: Callable[[int], Iterator] | None = None):
         self.rows, self._batch_size, self._seed, self._order = rows, batch_size, seed, order
         (self.n_rows, self.n_columns), self.n_batches = rows.shape, -(-len(rows) // batch_size)
 
+    @cached_property
+    def n_entries(self) -> int:
+        return int(torch.count_nonzero(self.rows))
+
     def order(self, epoch: int) -> Iterator[np.ndarray]:
         if self._order is not None:
             return self._order(epoch)
-        numbers = random.shuffled(self.n_rows, self._seed, random.STREAM_SHUFFLE, epoch << 32)
-        return iter([numbers[start : start + self._batch_size] for start in range(0, self.n_rows, self._batch_size)])
+        return epoch_order(self, self._batch_size, seed=self._seed, epoch=epoch)
 
     def batches(self, epoch: int, skip: int = 0) -> Iterator[torch.Tensor]:
         parts = list(self.order(epoch))

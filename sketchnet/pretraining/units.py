@@ -23,6 +23,9 @@ from torch.nn.functional import softplus
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 
+_LONG = 1 << 16  # words of a row that are drawn one by one
+_MOST = 1 << 31  # times that a word stands in a row: their sum is to fit 64 bits
+
 
 class Binary:
     @staticmethod
@@ -123,8 +126,16 @@ class Poisson:
 
     @staticmethod
     def sample(x, expected, generator, length):
-        """One search for all words of the batch: row r's cumulative probabilities lie between r and r + 1."""
+        """One search for all words of the batch: row r's cumulative probabilities lie between r and r + 1. If a row is
+        very long, counts are drawn column by column instead, on the processor: time and memory do not follow the words.
+        """
         n, width = x.shape
+        if length.max() > _LONG:
+            rng = np.random.Generator(np.random.SFC64(_seeds(generator)))
+            shares = torch.softmax(x.double(), 1)
+            shares /= shares.sum(1, keepdim=True)
+            counts = rng.multinomial(length.long().cpu().numpy(), shares.cpu().numpy())
+            return torch.from_numpy(counts).to(x)
         row = torch.arange(n, device=x.device, dtype=torch.float64)
         edges = torch.softmax(x.double(), 1).cumsum(1).clamp_(max=1.0)
         edges[:, -1] = 1.0
@@ -140,7 +151,7 @@ class Poisson:
 
     @staticmethod
     def check(values):
-        require(values, 0, math.inf, "poisson units take counts: whole numbers from 0", "gaussian", whole=True)
+        require(values, 0, _MOST, "poisson units take counts: whole numbers from 0 to 2**31", "gaussian", whole=True)
 
     @staticmethod
     def bias(sums, n_rows):
@@ -182,7 +193,7 @@ def uniform_like(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _seeds(generator: torch.Generator) -> list[int]:
-    return torch.empty(2, dtype=torch.int64).random_(generator=generator).tolist()
+    return torch.empty(2, dtype=torch.int64, device=generator.device).random_(generator=generator).tolist()
 
 
 def normal_like(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from sketchnet.checks import check_choice, check_flag, check_integer, check_real
+from sketchnet.checks import as_flag, check_choice, check_flag, check_integer, check_real
 from sketchnet.errors import InputError
 from sketchnet.nn.rbm_init import RBM_SCHEMES
 
@@ -68,7 +68,7 @@ class TrainingConfig:
         check_choice("optimiser", self.optimiser, OPTIMISERS)
         for name in ("rate", "l2", "decay"):
             fix(name, check_real(name, getattr(self, name)))
-        fix("pretrain", check_integer("pretrain", 0 if self.pretrain is False else self.pretrain, 0, 2**31))
+        fix("pretrain", check_integer("pretrain", 0 if as_flag(self.pretrain) is False else self.pretrain, 0, 2**31))
         for name in ("sparse_rate", "wide_rate", "seconds", "pretrain_rate"):
             if getattr(self, name) is not None:
                 fix(name, check_real(name, getattr(self, name)))

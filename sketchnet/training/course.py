@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -54,6 +55,7 @@ class Run:
     team: Processes = field(default_factory=Processes)
     progress: Progress = field(default_factory=Progress)
     loaded: float | None = None  # seconds that reading the rows took, if that is known
+    begun: float = field(default_factory=time.perf_counter)  # or would have, had it never been cut off
     resuming: bool = False
 
     def note(self, record: dict) -> None:

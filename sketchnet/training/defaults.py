@@ -7,7 +7,7 @@ import os
 
 import torch
 
-from sketchnet.checks import check_device, check_integer, meant
+from sketchnet.checks import as_flag, check_device, check_integer, meant
 from sketchnet.errors import InputError
 from sketchnet.kernels.registry import cuda_missing, gpu_missing
 from sketchnet.nn import AutoencoderConfig, NetworkConfig, SketchNetwork
@@ -51,7 +51,7 @@ def make_configs(
     many = per_row >= _MANY and per_row < _RARE * n_columns
     network.setdefault("feature_dropout", (0.5 if many else 0.3) if learn or network.get("wide", True) else 0.0)
     network.setdefault("dropout", 0.5)
-    if training.get("pretrain") is True:
+    if as_flag(training.get("pretrain")) is True:
         training["pretrain"] = rbm_epochs(n_rows)
     network.setdefault("hidden_norm", training.get("optimiser", "adamw") == "adamw")
     config = NetworkConfig(n_columns=n_columns, n_outputs=task.n_outputs, seed=seed, **network)

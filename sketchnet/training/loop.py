@@ -18,7 +18,7 @@ from torch import nn
 from sketchnet import random
 from sketchnet.data.batches import iterate_numbered
 from sketchnet.errors import InputError, Interrupted, TrainingError
-from sketchnet.memory import pages_kept
+from sketchnet.memory import pages_kept, ran_out
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.course import Course, Progress, Run, Supervised, silent
@@ -65,8 +65,10 @@ def train(
         else:
             try:
                 _train(model, examples, valid, course, run)
-            except InputError:  # rows that no network can take: nothing should stand in the way of another try
-                if run.team.is_first and not checkpoint.has_begun(run.folder):
+            except Exception as error:
+                in_vain = isinstance(error, InputError | TrainingError) or ran_out(error)
+                if in_vain and run.team.is_first and not checkpoint.has_begun(run.folder):
+                    # Nothing should stand in the way of another try, with other rows or settings.
                     (run.folder / checkpoint.CONFIG).unlink(missing_ok=True)
                 raise
         run.team.wait()
@@ -94,7 +96,7 @@ def _claim_folder(folder: Path, model: Model, overwrite: bool) -> bool:
 
 
 def _train(model: Model, examples: Examples, valid: Examples | None, course: Course, run: Run) -> None:
-    network, team, begun = model.network, run.team, time.perf_counter()
+    network, team = model.network, run.team
     run.resuming = run.folder is not None and (run.folder / checkpoint.CHECKPOINT).exists()
     if run.resuming:
         tensors, run.progress = _read(run.folder)
@@ -109,8 +111,8 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course: Cou
     with torch.random.fork_rng(devices=_cuda(network)), closing(steps), team.training(network):
         if run.resuming:
             _load(tensors, network, steps)
-            begun -= run.progress.seconds
-        best = _Epochs(model, steps, valid, run, begun).go()
+            run.begun -= run.progress.seconds
+        best = _Epochs(model, steps, valid, run).go()
     team.wait()
     if run.progress.best_epoch < 0:
         raise TrainingError(f"no epoch gave a finite error: {_advice(model.training, run.folder)}")
@@ -118,11 +120,11 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course: Cou
 
 
 class _Epochs:
-    """The epochs that `run.progress` leaves to do. `begun` is when the first one would have begun in one go."""
+    """The epochs that `run.progress` leaves to do."""
 
-    def __init__(self, model: Model, steps: Steps, valid: Examples | None, run: Run, begun: float):
+    def __init__(self, model: Model, steps: Steps, valid: Examples | None, run: Run):
         self._network, self._config = model.network, model.training
-        self._steps, self._valid, self._run, self._begun = steps, valid, run, begun
+        self._steps, self._valid, self._run = steps, valid, run
         self._best: dict[str, torch.Tensor] | None = None
 
     def go(self) -> dict[str, torch.Tensor] | None:
@@ -145,7 +147,7 @@ class _Epochs:
                 place = f"epoch {state.epoch + 1}, step {state.step + 1}"
                 raise TrainingError(f"the loss is {loss / weight} in {place}: {self._advice()}")
             state.loss, state.weight = state.loss + loss, state.weight + weight
-            state.step, state.seconds = state.step + 1, time.perf_counter() - self._begun
+            state.step, state.seconds = state.step + 1, time.perf_counter() - self._run.begun
             done = state.epoch * steps.n_batches + state.step
             self._run.tick(done, total, f"epoch {state.epoch + 1}, loss {state.mean_loss:.4f}")
             # A team asks when losses become known: asking all processes takes time.
@@ -171,7 +173,7 @@ class _Epochs:
             record |= {"valid_error": reached[0], "valid_loss": reached[1]}
         if team.any(not (all(map(np.isfinite, reached)) and _is_finite(network))):
             raise TrainingError(f"epoch {state.epoch + 1} left weights too large: {self._advice()}")
-        state.seconds = team.first_says(time.perf_counter() - self._begun)
+        state.seconds = team.first_says(time.perf_counter() - self._run.begun)
         self._run.note({**record, "seconds": round(state.seconds, 3)})
         reached = (round(reached[0], 6), reached[1])  # errors of weights next to nothing are ties
         if reached < state.best:

@@ -61,6 +61,9 @@ class Model:
             self._double = self.network.in_double()
         return self._double
 
+    def __getstate__(self) -> dict:
+        return {**vars(self), "_double": None}  # which is made again where it is wanted
+
     def forget_double(self) -> None:
         """The network has changed, so that its copy in float64 is another one's."""
         self._double = None

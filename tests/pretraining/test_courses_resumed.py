@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -89,3 +90,17 @@ def test_finished_runs_are_loaded_and_others_overwritten(course, wholes, tmp_pat
         make(seed=5)(folder=folder, overwrite=True, tick=Cut(9).tick)
     assert (folder / checkpoint.PRETRAINING).exists()
     assert_same_run(folder, make(seed=4)(folder=folder, overwrite=True), make(seed=4)())
+
+
+def test_time_before_an_interruption_in_pretraining_counts(tmp_path):
+    cut = Cut(5)
+
+    def slow(*_):
+        if cut.seen == 3:
+            time.sleep(0.5)
+        cut.tick()
+
+    with pytest.raises(Interrupted):
+        COURSES["counts"](folder=tmp_path / "model", tick=slow)
+    model = COURSES["counts"](folder=tmp_path / "model")
+    assert model.history[-1]["seconds"] > 0.5
