@@ -105,7 +105,10 @@ def targets_of(model, data, path: Path):
         raise InputError(f"{path} has the class {new[0]!r}; the model knows {', '.join(known[:10]) or 'numbers'}")
     if theirs != ours:
         raise InputError(f"{path} numbers its classes otherwise than the model; ingest it --like the training rows")
-    return task.encode(labels)
+    try:
+        return task.encode(labels)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _check_plot(path: Path | None, kind: str) -> None:

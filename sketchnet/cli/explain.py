@@ -48,6 +48,7 @@ def explain(
     chosen = _class_of(loaded, output)
     if str(input) == "-":
         raise InputError("explain reads its rows twice, so they cannot come from standard input; give a file")
+    options.check_used(input)
     source = ModelRows(loaded, input, options)
     first, n = (0, rows) if row is None else (row, 1)
     batch = rows_span(source, first, n, input)

@@ -77,12 +77,14 @@ class InputOptions:
                 )
         return kind
 
-    def check_unused(self, folder: Path) -> None:
-        """A data set on disk was read when it was made: what says how to read is an error."""
+    def check_used(self, *inputs: Path) -> None:
+        """Data sets on disk were read when they were made: if all are folders, what says how to read is an error."""
+        if not inputs or not all(path.is_dir() for path in inputs):
+            return
         given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         if given:
             name = given[0].replace("_", "-")
-            raise InputError(f"--{name} is for files, but {folder} is a folder: its rows have been read before")
+            raise InputError(f"--{name} is for files, but {inputs[0]} is a folder: its rows have been read before")
 
     def source(self, inputs: list[Path], memory: str, seed: int, known: dict, scratch: Path):
         """(source, options of `ingest`) for the inputs; `known` is the description of a data set they must fit."""

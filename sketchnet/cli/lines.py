@@ -23,10 +23,7 @@ def lines_to(output: Path | None, *used: Path) -> Iterator[Callable[[str], None]
         from sketchnet.data.compression import atomic_writing
 
         check_output("--output", output)
-        for path in used:
-            if _is_part(output, path):
-                what = "standard input" if str(path) == "-" else path
-                raise InputError(f"--output {output} is {what}, or in it, which would be lost; choose another file")
+        check_unused(output, *used)
         with atomic_writing(output) as file:
             yield lambda text: file.write(text.encode())
         return
@@ -40,6 +37,14 @@ def lines_to(output: Path | None, *used: Path) -> Iterator[Callable[[str], None]
     except BrokenPipeError:  # the reader has had enough
         output_is_lost()
         raise typer.Exit(1) from None
+
+
+def check_unused(output: Path, *used: Path) -> None:
+    """An answer must not take the place of what it is made from, or of a part of it; "-" is standard input."""
+    for path in used:
+        if _is_part(output, path):
+            what = "standard input" if str(path) == "-" else path
+            raise InputError(f"--output {output} is {what}, or in it, which would be lost; choose another file")
 
 
 def _is_part(output: Path, path: Path) -> bool:

@@ -143,6 +143,7 @@ def labelled_rows(model, path: Path, options: InputOptions, memory: str) -> Iter
 
     with tempfile.TemporaryDirectory() as work:
         if path.is_dir():
+            options.check_used(path)
             yield open_folder(model, path)
             return
         options = options_for(model, path, options)
@@ -282,10 +283,13 @@ def _with_any_labels(known: dict, label: str | None) -> dict:
 
 def _blocks(stream) -> Iterator[bytes]:
     """Whole lines, as many as have come."""
-    from sketchnet.data.compression import LONGEST_LINE
+    from sketchnet.data.compression import LONGEST_LINE, packing_of
 
-    rest = bytearray()
+    rest, begun = bytearray(), False
     while piece := stream.read1(_BLOCK):
+        packing, begun = None if begun else packing_of(piece), True
+        if packing:
+            raise InputError(f"standard input is packed ({packing}); unpack it first, as zcat does, or give a file")
         cut = piece.rfind(b"\n") + 1
         if cut:
             yield bytes(rest) + piece[:cut]

@@ -45,6 +45,7 @@ def predict(
     loaded = open_predictor(model, "try `sketchnet encode`")
     if proba and loaded.task.kind == "regression":
         raise InputError(f"--proba is for classes; {model} predicts numbers")
+    options.check_used(input)
     rows, done = ModelRows(loaded, input, options), 0
     # A bar would run through answers that go to the same terminal.
     bar = nullcontext(lambda fraction, n: None) if output is None else progress_rows(f"predicting {input.name}")

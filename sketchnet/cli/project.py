@@ -100,7 +100,7 @@ def _rows(input: Path, work: Path, options: InputOptions, memory: str, overwrite
     from sketchnet.data.shard_set import open_shards
 
     if input.is_dir():
-        options.check_unused(input)
+        options.check_used(input)
         yield open_shards(input), _checksums(input)
     elif options.kind([input], {}) == "npz":
         X, checksums = open_npz(input, work.absolute().parent)

@@ -54,6 +54,8 @@ def similar(
     if str(input) == "-":
         raise InputError("INPUT cannot come from standard input; --query can")
     numbers = None if rows is None else _numbers(rows)
+    files = [path for path in (input, query) if path is not None and path.suffix != ".npy"]
+    options.check_used(*files)
     loaded = open_autoencoder(model)
     codes = _codes(loaded, input, options)
     if len(codes) == 0:

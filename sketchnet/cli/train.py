@@ -94,6 +94,7 @@ def train(
     learning = Codes(settings, seed) if task == "autoencoder" else Labels(settings, seed, task == "regression")
     choose_device(device)
     team = Processes.found()
+    options.check_used(*input, *(path for path in (valid, test) if path is not None))
     with reading_folder(out, team, overwrite) as work:
         with team.first_goes_ahead():
             begun = time.perf_counter()

@@ -27,13 +27,18 @@ LONGEST_LINE = 1 << 28  # a file without newlines must not fill the memory
 _STEP = 1 << 16
 
 
+def packing_of(start: bytes) -> str:
+    """The suffix of files that begin like this, if they are packed."""
+    return next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), "")
+
+
 def open_reading(path: str | Path) -> io.IOBase:
     """A binary stream of the unpacked bytes. The packing is told by the first bytes, not by the name."""
     path = Path(path)
     try:
         file = open(path, "rb", buffering=1 << 16)  # noqa: SIM115 - the caller closes it
         start = file.peek(6)[:6]  # opened once and not rewound, so that pipes lose nothing
-        suffix = next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), "")
+        suffix = packing_of(start)
         if not suffix and path.suffix in SUFFIXES:
             raise InputError(f"{path} does not hold {path.suffix[1:]} data; rename it if it is plain text")
         return _UNPACK[suffix](file)

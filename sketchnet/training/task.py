@@ -70,7 +70,7 @@ class Task:
         if labels.dtype.kind == "f" and len(classes) > 1000 and not np.array_equal(classes, np.round(classes)):
             raise InputError(f"the labels are {len(classes):,} different fractions: that is regression, not classes")
         if len(classes) < 2:
-            raise InputError(f"there is only one class, {classes[0]}; a classifier needs at least two")
+            raise InputError(f"there is only one class, {_spelt(classes[0])}; a classifier needs at least two")
         return cls("binary" if len(classes) == 2 else "multiclass", tuple(classes.tolist()))
 
     def encode(self, labels):
@@ -92,8 +92,8 @@ class Task:
             raise several_kinds([*classes.tolist(), *labels.tolist()]) from None
         wrong = np.flatnonzero(classes[found] != labels)
         if len(wrong):
-            known = ", ".join(map(str, self.classes[:10])) + (", ..." if len(self.classes) > 10 else "")
-            raise InputError(f"label {labels[wrong[0]]} of row {wrong[0]} is not among the classes {known}")
+            known = ", ".join(map(_spelt, self.classes[:10])) + (", ..." if len(self.classes) > 10 else "")
+            raise InputError(f"label {_spelt(labels[wrong[0]])} of row {wrong[0]} is not among the classes {known}")
         return order[found]
 
     def batch(self, targets, rows: np.ndarray) -> torch.Tensor:
@@ -148,3 +148,8 @@ def several_kinds(labels) -> InputError:
     """What to raise for labels that cannot be sorted."""
     kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
     return InputError(f"labels are of several kinds ({kinds}); they must be of one")
+
+
+def _spelt(label) -> str:
+    """A label as people write it: whole numbers are kept as floats."""
+    return f"{label:.0f}" if isinstance(label, float) and label.is_integer() else str(label)

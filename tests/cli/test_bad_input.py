@@ -1,5 +1,6 @@
 """What predict, evaluate, explain and train say to bad input. They change nothing."""
 
+import gzip
 import shutil
 import sys
 
@@ -9,7 +10,7 @@ import torch
 from scipy import sparse
 
 from sketchnet import cli
-from tests.cli.command_line import bad, contents, sketchnet
+from tests.cli.command_line import bad, contents, good, sketchnet
 from tests.cli.planted import TINY
 
 
@@ -59,7 +60,7 @@ from tests.cli.planted import TINY
         ("evaluate nothing rows.svm", "nothing is no model"),
         ("evaluate rows nan.svm", "nan.svm:1:5"),
         ("evaluate rows far.svm", "far.svm:4:7: id '51' is too large; allowed are 1 to 50"),
-        ("evaluate rows labels.svm", "label 7.0 of row 1 is not among the classes -1.0, 1.0"),
+        ("evaluate rows labels.svm", "labels.svm: label 7 of row 1 is not among the classes -1, 1"),
         ("evaluate rows several.svm", "the line has no label or several"),
         ("evaluate several negative.svm", "a label that is no whole number from 0 on"),
         ("evaluate several labels.svm", "labels go up to 7; the model knows 0 to 2"),
@@ -80,7 +81,7 @@ from tests.cli.planted import TINY
         ("explain rows -", "cannot come from standard input"),
         ("train nan.svm --out new", "nan.svm:1:5"),
         ("train nan.npz --out new", "NaN or infinity"),
-        ("train one.svm --out new", "there is only one class, 1.0"),
+        ("train one.svm --out new", "there is only one class, 1;"),
         ("train empty.svm --out new", "has no rows"),
         ("train bare.svm --out new", "bare.svm has no features: none of its 2 rows has an entry"),
         ("train unlabelled.svm --out new", "the rows have no labels to learn"),
@@ -106,7 +107,7 @@ from tests.cli.planted import TINY
         ("train rows.svm --out new --set seed=3", "give --seed"),
         ("train rows.svm --out new --hidden many", "--hidden many is not possible"),
         ("train rows.svm --out new --hidden 0", "hidden=0 is not possible"),
-        ("train rows.svm --out new --test labels.svm", "labels.svm: label 7.0 of row 1 is not among the classes"),
+        ("train rows.svm --out new --test labels.svm", "labels.svm: label 7 of row 1 is not among the classes"),
     ],
 )
 def test_bad_input(args, message, here):
@@ -181,3 +182,16 @@ def test_mistakes_of_ours_stay_visible(monkeypatch, tmp_path):
     monkeypatch.setattr(cli, "app", fails)
     with pytest.raises(RuntimeError, match="shapes differ"):
         sketchnet("predict", "model", "rows.svm", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("args", ["predict rows", "evaluate rows", "explain rows", "train --out new"])
+def test_how_to_read_is_said_of_files_alone(args, here):
+    """Those of a folder have been read: what was asked for cannot be had."""
+    good("ingest", "rows.svm", "shards", cwd=here)
+    message = "--label is for files, but shards is a folder: its rows have been read before"
+    bad(*args.split(), "shards", "--label", "other", message=message, cwd=here)
+
+
+def test_packed_standard_input(here):
+    packed = gzip.compress((here / "rows.svm").read_bytes())
+    bad("predict", "rows", "-", stdin=packed, message="standard input is packed (.gz); unpack it first", cwd=here)

@@ -58,3 +58,11 @@ def test_an_array_of_no_rows_and_one_that_fails(here):
     before = contents(here)
     bad("encode", "model", "broken.svm", "--output", "none.npy", message=f"broken.svm:{N + 1}:5", cwd=here)
     assert contents(here) == before
+
+
+def test_codes_do_not_take_the_place_of_what_they_are_made_from(here):
+    good("ingest", "train.svm", "shards", cwd=here)
+    array = next((here / "shards").rglob("values.npy"))
+    before = array.read_bytes()
+    bad("encode", "model", "shards", "--output", array, message="is shards, or in it, which would be lost", cwd=here)
+    assert array.read_bytes() == before

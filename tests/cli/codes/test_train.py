@@ -9,7 +9,7 @@ import torch
 
 from sketchnet.pretraining import RBM, RBMConfig, RBMTrainingConfig, make_rows, train_rbm
 from sketchnet.training.model import load_model
-from tests.cli.codes.documents import PLAIN, QUICK, RETRIEVAL, N, open_shards_of
+from tests.cli.codes.documents import PLAIN, QUICK, RETRIEVAL, TINY, N, open_shards_of
 from tests.cli.command_line import good, sketchnet
 
 
@@ -113,3 +113,11 @@ def test_pretraining_is_a_setting_of_a_classifier(here):
     config = json.loads((here / "new" / "config.json").read_text())
     assert config["training"]["pretrain"] == 334
     assert len(good("predict", "new", "train.svm", cwd=here).splitlines()) == 2 * N
+
+
+def test_settings_that_fail_at_once_do_not_stand_in_the_way(here):
+    """Nothing is kept, so another try needs no --overwrite."""
+    done = sketchnet("train", "train.svm", "--out", "new", *TINY, "--set", "pretrain_rate=1e30", cwd=here)
+    assert done.returncode == 1
+    assert "no longer finite" in done.stderr
+    good("train", "train.svm", "--out", "new", *TINY, cwd=here)
