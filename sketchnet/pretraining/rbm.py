@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from sketchnet.checks import check_choice, check_integer
-from sketchnet.data.csr import CsrBatch, as_csr
+from sketchnet.data.csr import CsrBatch, as_csr, without_repeats
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn.products import add_product, affine
@@ -113,7 +113,7 @@ class RBM(nn.Module):
     def check_visible(self, v: torch.Tensor | CsrBatch) -> None:
         """Raise if rows hold values that the visible units cannot have. It waits for the device."""
         v = self.read(v)
-        self._visible.check(torch.as_tensor(v.values) if isinstance(v, CsrBatch) else v)
+        self._visible.check(torch.as_tensor(without_repeats(v).values) if isinstance(v, CsrBatch) else v)
 
     def length(self, v: torch.Tensor | CsrBatch) -> torch.Tensor | None:
         """Words in each document, for poisson units."""

@@ -296,6 +296,14 @@ def test_values_that_units_cannot_have(visible, value, message):
         rbm.check_visible(torch.tensor([[0.0, value, 0.0]]))
 
 
+def test_values_of_repeated_ids_are_checked_as_their_sum():
+    rows = CsrBatch(np.array([0, 2]), np.array([5, 5]), np.array([0.5, 0.75]), 100)
+    for visible, message in (("binary", "but a row has 1.25"), ("poisson", "but a row has 1.25")):
+        with pytest.raises(InputError, match=message):
+            RBM(RBMConfig(100, 2, visible)).check_visible(rows)
+    RBM(RBMConfig(100, 2, "poisson")).check_visible(CsrBatch(rows.indptr, rows.indices, np.array([0.5, 1.5]), 100))
+
+
 def test_bad_settings():
     with pytest.raises(InputError, match="hidden='poisson' is not possible; allowed are binary, gaussian, relu"):
         RBMConfig(3, 2, hidden="poisson")
