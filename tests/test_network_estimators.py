@@ -319,3 +319,13 @@ def test_a_fit_that_fails_leaves_the_model_before_it():
     with pytest.raises(TrainingError):
         model.fit(X * 1e30, y)
     assert np.array_equal(model.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("weight", [1e-40, 1e39])
+def test_weights_count_relative_to_their_mean(weight):
+    rng = np.random.default_rng(0)
+    X = rng.random((100, 5))
+    y = (X[:, 0] > 0.5).astype(int)
+    plain = SketchClassifier(**TINY, epochs=2).fit(X, y, np.ones(100)).decision_function(X)
+    found = SketchClassifier(**TINY, epochs=2).fit(X, y, np.full(100, weight)).decision_function(X)
+    np.testing.assert_allclose(found, plain, rtol=1e-4, atol=1e-5)

@@ -97,11 +97,17 @@ def as_csr(X, n_columns: int, first: int = 0) -> CsrBatch:
     if entry >= 0:
         row = first + _row_of(X, entry)
         raise InputError(f"row {row} has column id {X.indices[entry]}; allowed are 0 to {n_columns - 1}")
-    entry = backend().first_non_finite(X.values) if X.values.dtype.kind == "f" else -1
+    check_values(X, first)
+    return X
+
+
+def check_values(X: CsrBatch, first: int = 0) -> None:
+    """Raise if a value is NaN or infinite, saying where."""
+    values = real_values(X.values)
+    entry = backend().first_non_finite(values) if values.dtype.kind == "f" else -1
     if entry >= 0:
         where = f"row {first + _row_of(X, entry)}, column {X.indices[entry]}"
-        raise InputError(f"Input X contains NaN or infinity: {X.values[entry]} in {where}")
-    return X
+        raise InputError(f"Input X contains NaN or infinity: {values[entry]} in {where}")
 
 
 def without_repeats(X: CsrBatch) -> CsrBatch:

@@ -25,6 +25,7 @@ class FixedProjection(nn.Module):
         # Without weights, something else has to be there that `.double()` changes. It is no part of a saved network.
         self.register_buffer("_like", torch.empty(0, device="cpu"), persistent=False)
 
+    @torch.compiler.disable  # sparse rows are NumPy's and kernels numba's
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
         if isinstance(batch, Numbered):

@@ -61,6 +61,7 @@ class LearnableProjection(TableLayer):
             done += len(codes)
         nn.init.zeros_(self.bias)
 
+    @torch.compiler.disable  # sparse rows are NumPy's and kernels numba's
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
         numbered = number(batch, self.operator.d, self.weight)
@@ -112,7 +113,7 @@ class _Scatter(torch.autograd.Function):
         backend().scatter_forward(
             batch.indptr, numbered.local, batch.values, *pattern, weights, bias.detach().numpy(), out
         )
-        ctx.shape, ctx.kept = weight.shape, (weights, numbered, pattern, slots)
+        ctx.weight, ctx.kept = weight, (weights, numbered, pattern, slots)
         return torch.from_numpy(out)
 
     @staticmethod
@@ -125,7 +126,7 @@ class _Scatter(torch.autograd.Function):
             by_bias = torch.from_numpy(gradient.sum(axis=0).astype(weights.dtype, copy=False))
         if ctx.needs_input_grad[0]:
             found = backend().scatter_backward(batch.indptr, numbered.local, batch.values, *pattern, gradient)
-            by_weight = sparse_gradient(slots, found.astype(weights.dtype, copy=False), ctx.shape)
+            by_weight = sparse_gradient(ctx.weight, slots, found.astype(weights.dtype, copy=False))
         if ctx.needs_input_grad[2]:
             by_value = backend().scatter_values(batch.indptr, numbered.local, *pattern, weights, gradient)
             by_value = torch.from_numpy(by_value)

@@ -12,7 +12,7 @@ from torch import nn
 
 from sketchnet import random
 from sketchnet.checks import check_choice, check_flag, check_integer, check_options, check_real
-from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, to_csr, without_repeats
+from sketchnet.data.csr import CsrBatch, as_csr, as_ids, check_values, converted, to_csr, without_repeats
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn.dropout import Dropout
@@ -146,17 +146,18 @@ class SketchNetwork(nn.Module):
                 twin._buffers[name] = self._buffers[name].double()
         return twin
 
-    def to(self, device) -> SketchNetwork:
-        """Move the dense part; weights that belong to columns stay where the sparse rows are."""
+    def to(self, *args, **kwargs) -> SketchNetwork:
+        """Move the dense part, as `nn.Module.to`; weights that belong to columns stay where the sparse rows are."""
         for child in self.children():
             if not isinstance(child, LearnableProjection | FixedProjection | Wide):
-                child.to(device)
+                child.to(*args, **kwargs)
         if self.config.normalise != "batch":
-            self.shift, self.scale = self.shift.to(device), self.scale.to(device)
+            self.shift, self.scale = self.shift.to(*args, **kwargs), self.scale.to(*args, **kwargs)
         return self
 
     # -- sparse rows
 
+    @torch.compiler.disable
     def read(self, batch: CsrBatch, dropout_key=None, rows: slice | None = None) -> Numbered:
         """Check a batch, hash, scale and drop its entries as configured, and number the columns of `rows`."""
         config, batch = self.config, self.columns(batch)
@@ -179,11 +180,14 @@ class SketchNetwork(nn.Module):
 
     def _checked(self, batch: CsrBatch) -> CsrBatch:
         if self.config.hashed_columns:
-            batch = hash_columns(to_csr(batch), self.config.hashed_columns, self._table_key)
+            batch = to_csr(batch)
+            check_values(batch)  # here, where columns have the names that people know
+            batch = hash_columns(batch, self.config.hashed_columns, self._table_key)
         elif isinstance(batch, CsrBatch) and batch.n_columns < self.config.n_columns:
             batch = dataclasses.replace(batch, n_columns=self.config.n_columns)  # its last columns happen to be empty
         return as_csr(batch, self.config.width)
 
+    @torch.compiler.disable
     def project(self, batch: CsrBatch, out: np.ndarray | None = None) -> torch.Tensor:
         """What `forward_projected` takes, for a projection that does not learn and has no wide path."""
         return torch.from_numpy(self.projection.operator.apply(self.columns(batch), out=out))

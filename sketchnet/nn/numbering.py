@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from sketchnet.data.csr import CsrBatch, as_csr, converted
+from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 
 
@@ -32,4 +33,7 @@ def number(batch, n_columns: int, weight: torch.Tensor) -> Numbered:
 
 def number_type(weight: torch.Tensor) -> np.dtype:
     """In which a layer with such weights computes: float32 by default, float64 after `.double()`."""
+    if weight.dtype not in (torch.float32, torch.float64):
+        way_out = "use torch.autocast, or cast the layers behind it"
+        raise InputError(f"weights of columns are of {weight.dtype}; allowed are float32 and float64: {way_out}")
     return np.dtype(np.float64 if weight.dtype == torch.float64 else np.float32)

@@ -39,6 +39,15 @@ class TableLayer(nn.Module):
             twin.weight.data = rows.as_strided(self.weight.shape, self.weight.stride())
         return twin
 
+    def _load_from_state_dict(self, *args, **kwargs) -> None:
+        self.catch_up()  # updates of the weights so far must not reach those that come
+        super()._load_from_state_dict(*args, **kwargs)
+
+    def catch_up(self) -> None:
+        """Bring all rows up to date, where an optimiser is late."""
+        for start in range(0, len(self.weight) if self.late is not None else 0, _PIECE):
+            self.late(np.arange(start, min(len(self.weight), start + _PIECE)))
+
     def read(self, rows: np.ndarray) -> np.ndarray:
         """The weights of the given rows, each in a row of the result."""
         if self.late is not None:
@@ -84,6 +93,18 @@ def check_table(d: int, per_column: float) -> None:
         )
 
 
-def sparse_gradient(rows: np.ndarray, values: np.ndarray, shape: torch.Size) -> torch.Tensor:
+def sparse_gradient(weight: torch.Tensor, rows: np.ndarray, values: np.ndarray) -> torch.Tensor:
     """A gradient that is zero outside the given rows, which are distinct."""
-    return torch.sparse_coo_tensor(torch.from_numpy(rows)[None], torch.from_numpy(values), shape)
+    ids = torch.from_numpy(rows)
+    weight.distinct_rows = ids.data_ptr()  # by which `distinct_gradient` knows them again
+    return torch.sparse_coo_tensor(ids[None], torch.from_numpy(values), weight.shape)
+
+
+def distinct_gradient(weight: torch.Tensor) -> torch.Tensor:
+    """The weight's gradient with distinct rows. Where torch has added several up, rows may stand in it more than once;
+    to sort out every gradient would take longer than a step.
+    """
+    gradient = weight.grad
+    if gradient.is_coalesced() or gradient._indices().data_ptr() == getattr(weight, "distinct_rows", None):
+        return gradient
+    return gradient.coalesce()

@@ -23,6 +23,7 @@ class Wide(TableLayer):
         check_table(d, n_outputs)
         self.weight = nn.Parameter(new_table(d, n_outputs))
 
+    @torch.compiler.disable  # sparse rows are NumPy's and kernels numba's
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
         numbered = number(batch, len(self.weight), self.weight)
@@ -35,7 +36,7 @@ class _Product(torch.autograd.Function):
         batch = numbered.batch
         out = np.empty((batch.n_rows, weight.shape[1]), batch.values.dtype)
         backend().wide_forward(batch.indptr, numbered.local, batch.values, weights, out)
-        ctx.shape, ctx.kept = weight.shape, (weights, numbered)
+        ctx.weight, ctx.kept = weight, (weights, numbered)
         return torch.from_numpy(out)
 
     @staticmethod
@@ -46,7 +47,7 @@ class _Product(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             columns = numbered.columns
             found = backend().wide_backward(batch.indptr, numbered.local, batch.values, len(columns), gradient)
-            by_weight = sparse_gradient(columns, found.astype(weights.dtype, copy=False), ctx.shape)
+            by_weight = sparse_gradient(ctx.weight, columns, found.astype(weights.dtype, copy=False))
         if ctx.needs_input_grad[1]:
             by_value = torch.from_numpy(backend().wide_values(batch.indptr, numbered.local, weights, gradient))
         return by_weight, by_value, None, None

@@ -45,13 +45,18 @@ class SparseOperator(Operator):
             if not isinstance(X, CsrBatch):
                 check_finite(X)
                 X = sparse_rows(X)
-            plan = plan_rows(X.indptr, 2**63, self.k, 16 + 48 * (self.per_entry + 1), budget)
+            # The result follows the non-zeros, not k, so units may have as many rows as if there were one output.
+            plan = plan_rows(X.indptr, 2**63, 1, 16 + 48 * (self.per_entry + 1), budget)
             products += [self._product(X.rows(unit.rows), dtype, kernels) for unit in plan.units]
         return sparse.vstack(products, format="csr")
 
     def _product(self, X: CsrBatch, dtype, kernels) -> sparse.csr_array:
+        """Only outputs that some row reaches have a place meanwhile: scipy's product takes memory and time for each."""
         ids, local = kernels.compact_columns(X.indices, self.d)
         rows = sparse.csr_array((X.values.astype(dtype), local, X.indptr - X.indptr[0]), shape=(X.n_rows, len(ids)))
-        product = rows @ (self._matrix(ids, kernels) * self.scale).astype(dtype)
+        matrix = (self._matrix(ids, kernels) * self.scale).astype(dtype)
+        reached, places = np.unique(matrix.indices, return_inverse=True)
+        matrix = sparse.csr_array((matrix.data, places, matrix.indptr), shape=(len(ids), len(reached)))
+        product = rows @ matrix
         product.eliminate_zeros()
-        return product
+        return sparse.csr_array((product.data, reached[product.indices], product.indptr), shape=(X.n_rows, self.k))

@@ -13,9 +13,10 @@ from math import cos, pi, prod, sqrt
 import numpy as np
 import torch
 
+from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn import SketchNetwork, Wide
-from sketchnet.nn.table import TableLayer, copy_table, new_table, rows_of
+from sketchnet.nn.table import TableLayer, copy_table, distinct_gradient, new_table, rows_of
 from sketchnet.training.config import TrainingConfig
 
 _WARM_UP = 0.05  # of all steps
@@ -64,6 +65,9 @@ class Optimiser(ABC):
 
     def _lengthen(self, layer: TableLayer) -> None:
         """Make room behind the weights of each row: all that a step needs of a row lies together."""
+        if layer.weight.dtype != torch.float32:
+            raise InputError(f"weights of columns are of {layer.weight.dtype}; sketchnet's optimisers take float32")
+        layer.catch_up()  # of another optimiser's updates
         weights, width = layer.weight.detach(), prod(layer.weight.shape[1:])
         table = new_table(len(weights), width + self._kept(width))
         layer.weight.data = copy_table(weights, table[:, :width] if weights.ndim > 1 else table[:, 0])
@@ -81,10 +85,12 @@ class Optimiser(ABC):
         self._dense.step()
         for name, layer in self._layers.items():
             if layer.weight.grad is not None:
-                rows, gradient = layer.weight.grad._indices().numpy()[0], layer.weight.grad._values().numpy()
+                found = distinct_gradient(layer.weight)
+                rows, gradient = found._indices().numpy()[0], found._values().numpy()
                 self._update(name, rows, gradient.reshape(len(rows), prod(layer.weight.shape[1:])))
 
-    def zero_grad(self) -> None:
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """`set_to_none` is what torch's optimisers are asked; rows of a gradient cannot be kept as zeros."""
         for parameter in self.parameters:  # torch's optimisers do the same, but take ten times as long
             parameter.grad = None
 
@@ -127,6 +133,7 @@ class LazyAdam(Optimiser):
     betas, epsilon = (0.9, 0.999), 1e-8
     # A row that is used for the first time, late in training, moves by rate * (1 - beta1) / sqrt(1 - beta2): once.
     row_betas = (0.9, 0.99)
+    _factor = 1.0  # of the rates, until `schedule` has another
 
     def _make_dense(self, groups):
         return torch.optim.AdamW(groups, lr=self.config.rate, betas=self.betas, eps=self.epsilon, fused=True)
@@ -173,6 +180,7 @@ class MomentumSGD(Optimiser):
         self._epoch = -1
         for name, layer in self._layers.items():
             layer.late = partial(self._read, name)
+        self._set_rates(0)
 
     def _make_dense(self, groups):
         return _Momentum(groups)

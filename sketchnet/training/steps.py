@@ -152,8 +152,8 @@ def batch_loss(task: Task, outputs: torch.Tensor, examples: Examples, rows: np.n
     losses = task.losses(outputs, task.batch(examples.targets, rows).to(outputs.device))
     if examples.weights is None:
         return losses.sum() / n
-    weights = torch.from_numpy(examples.weights[rows].astype(np.float32)).to(outputs.device)
-    return (losses * weights).sum() / (n * examples.mean_weight)
+    weights = (examples.weights[rows] / examples.mean_weight).astype(np.float32)
+    return (losses * torch.from_numpy(weights).to(outputs.device)).sum() / n
 
 
 def choose_updates(network: SketchNetwork, seed: int, step: int, *, frozen: bool = False) -> None:

@@ -159,3 +159,17 @@ def test_a_network_in_double_differs_by_rounding():
 def test_impossible_settings(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_bad_values_are_told_by_the_column_that_people_know():
+    network = SketchNetwork(NetworkConfig(10**6, 1, hashed_columns=64, n_components=4, hidden=(2,)))
+    bad = CsrBatch(np.array([0, 1]), np.array([777_777]), np.array([np.nan]), 10**6)
+    with pytest.raises(InputError, match="nan in row 0, column 777777"):
+        network(bad)
+
+
+def test_the_dense_part_is_moved_as_torch_moves_modules():
+    network = SketchNetwork(NetworkConfig(10, 1, learn=False, wide=False, normalise="standard", n_components=4))
+    for how in (((), {"dtype": torch.float64}), (("cpu", torch.float32), {}), (("cpu",), {"non_blocking": True})):
+        network.to(*how[0], **how[1])
+    assert network.layers[-1].weight.dtype == network.shift.dtype == torch.float32

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from torch import nn
 from torch.nn import functional
 
 from sketchnet.data import CsrBatch
@@ -321,3 +322,19 @@ def test_gradients_of_a_layer_in_double_are_not_rounded(scheme):
     (layer(x) / 3).sum().backward()
     assert layer.bias.grad.dtype == layer.weight.grad.dtype == torch.float64
     assert torch.allclose(layer.bias.grad, torch.tensor(x.n_rows / 3, dtype=torch.float64), rtol=1e-12)
+
+
+@pytest.mark.parametrize("layer", [LearnableProjection, FixedProjection, Wide])
+def test_layers_stand_in_models_that_torch_compiles(layer):
+    net = nn.Sequential(layer(60, 8), nn.Linear(8, 1))
+    X = sparse.random_array((20, 60), density=0.2, format="csr", dtype=np.float32, rng=np.random.default_rng(0))
+    compiled = torch.compile(net, backend="eager")
+    assert torch.equal(compiled(X), net(X))
+    compiled(X).sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+
+
+@pytest.mark.parametrize("kind", ["half", "bfloat16"])
+def test_tables_of_half_the_width_are_refused(kind):
+    with pytest.raises(InputError, match=r"weights of columns are of torch.*16; allowed are float32 and float64"):
+        getattr(LearnableProjection(60, 8), kind)()(np.ones((2, 60), np.float32))

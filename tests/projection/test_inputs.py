@@ -10,6 +10,7 @@ from scipy import sparse
 
 from sketchnet.data import CsrBatch, open_shards
 from sketchnet.errors import InputError, SketchnetError
+from sketchnet.memory import anonymous_memory
 from sketchnet.projection import SRHT, Achlioptas, CountSketch, Gaussian, Li, make_scheme
 from tests.data.test_shards import write
 from tests.projection.schemes import LAWS, every_law
@@ -329,3 +330,14 @@ def test_operators_pickle_small_and_compare_by_what_they_draw(law):
     assert len(stored) < 500
     assert np.array_equal(pickle.loads(stored).apply(data()), operator.apply(data()))
     assert operator.config()["seed"] == 3
+
+
+def test_sparse_output_costs_the_non_zeros_whatever_k():
+    """Memory and time of k for each unit of rows would make this minutes, and 256 MB."""
+    X = sparse.random_array((3000, 1000), density=0.01, format="csr", rng=np.random.default_rng(0))
+    operator = CountSketch(2**25).sample(1000, 3)
+    before = anonymous_memory()
+    result = operator.apply(X, sparse_output=True)
+    assert anonymous_memory() - before < 2**26
+    np.testing.assert_allclose(result.power(2).sum(axis=1), X.power(2).sum(axis=1), rtol=1e-9)  # no two columns meet
+    assert result.shape == (3000, 2**25)
