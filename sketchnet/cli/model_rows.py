@@ -212,9 +212,13 @@ class ModelRows:
         return self._options.source([path], _MEMORY, 0, self._known, Path(tempfile.gettempdir()))[0]
 
     def _chunks(self, source, state: dict | None):
+        from sketchnet.cli.training_data import say_left_out
+
         for batch, state in source.chunks(state):  # noqa: B020 (the state moves on with the chunks)
             self.base, self.done = state["learnt"].get("base", 0), source.done(state)
             yield batch
+        if state is not None:
+            say_left_out({"encoder": state["learnt"].get("encoder")}, self._known, self._path)
 
     def _from_stdin(self):
         """Each block of lines goes through a file, so that what reads files reads it too."""

@@ -29,6 +29,10 @@ _STEP = 1 << 16
 
 def packing_of(start: bytes) -> str:
     """The suffix of files that begin like this, if they are packed."""
+    if start[1:4] == b"\x2a\x4d\x18" and start[0] >> 4 == 5:  # a frame to skip, with which pzstd begins
+        return ".zst"
+    if start.startswith(b"BZh") and start[4:6] not in (b"1A", b"\x17r"):  # a block, or the end: else it is text
+        return ""
     return next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), "")
 
 
@@ -97,31 +101,37 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-class _ZstandardReader(io.RawIOBase):
-    """Unpacks zst and, unlike zstandard's own stream, notices a file that is cut off."""
+class _StreamsReader(io.RawIOBase):
+    """Unpacks streams (zst: frames) that stand one behind the other. `begin` makes what unpacks one.
+
+    Unlike the libraries' own readers, it takes neither a stream that is cut off nor what is none for the file's end.
+    """
 
     _INPUT = 2048  # a block of 4 bytes may unpack to 128 KiB: at most 64 MiB come of one input
 
-    def __init__(self, file):
-        self._zstandard, self._file = _zstandard(), file
-        self._frame, self._ready, self._used = None, b"", 0
+    def __init__(self, file, begin: Callable, error: type[Exception], padding: bytes = b""):
+        self._file, self._begin, self._error, self._padding = file, begin, error, padding
+        self._stream, self._ready, self._used = None, b"", 0
 
     def readinto(self, target) -> int:
         while self._used == len(self._ready):
-            if self._frame is not None and self._frame.eof:
-                rest, self._frame = self._frame.unused_data, None
+            if self._stream is not None and self._stream.eof:
+                rest, self._stream = self._stream.unused_data, None
             else:
                 rest = b""
             data = rest or self._file.read(self._INPUT)
             if not data:
-                if self._frame is not None:
-                    raise EOFError("the file ends inside a frame")
+                if self._stream is not None:
+                    raise EOFError("the file ends inside a stream")
                 return 0
-            if self._frame is None:
-                self._frame = self._zstandard.ZstdDecompressor().decompressobj()
+            if self._stream is None:
+                data = data.lstrip(self._padding) if self._padding else data
+                if not data:
+                    continue
+                self._stream = self._begin()
             try:
-                self._ready, self._used = self._frame.decompress(data), 0
-            except self._zstandard.ZstdError as error:
+                self._ready, self._used = self._stream.decompress(data), 0
+            except self._error as error:
                 raise EOFError(str(error)) from None
         n = min(len(target), len(self._ready) - self._used)
         target[:n] = self._ready[self._used : self._used + n]
@@ -129,12 +139,21 @@ class _ZstandardReader(io.RawIOBase):
         return n
 
 
+def _xz() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ)
+
+
+def _frames(file) -> _StreamsReader:
+    zstandard = _zstandard()
+    return _StreamsReader(file, lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError)
+
+
 _UNPACK = {
     "": lambda file: file,
     ".gz": partial(_Unpacked, unpack=gzip.open),
-    ".bz2": partial(_Unpacked, unpack=bz2.open),
-    ".xz": partial(_Unpacked, unpack=lzma.open),
-    ".zst": partial(_Unpacked, unpack=_ZstandardReader),
+    ".bz2": partial(_Unpacked, unpack=partial(_StreamsReader, begin=bz2.BZ2Decompressor, error=OSError)),
+    ".xz": partial(_Unpacked, unpack=partial(_StreamsReader, begin=_xz, error=lzma.LZMAError, padding=b"\0")),
+    ".zst": partial(_Unpacked, unpack=_frames),
 }
 
 

@@ -7,6 +7,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 
@@ -150,7 +151,8 @@ class _CsvRows:
         limit = self._n_characters + CHUNK_TEXT
         try:
             while len(raw) < n and self._n_characters < limit:
-                some = list(islice(self._reader, min(n - len(raw), 64)))
+                with _long_cells():
+                    some = list(islice(self._reader, min(n - len(raw), 64)))
                 if not some:
                     break
                 raw += some
@@ -180,6 +182,16 @@ class _CsvRows:
         return TableChunk({name: TextColumn(cells) for name, cells in zip(names, columns)}, len(rows), where)
 
 
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Cells may be as long as lines. Python's limit is one for all readers, so it is put back."""
+    before = csv.field_size_limit(MAX_LINE)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
 def _n_lines(record: list[str]) -> int:
     """Lines that a record takes: quoted cells may hold line ends, written in any of the three ways."""
     return 1 + sum(cell.count("\n") + cell.count("\r") - cell.count("\r\n") for cell in record)
@@ -192,7 +204,8 @@ def _find_delimiter(path, lines: list[str]) -> str:
     best, width = ",", 1
     for delimiter in ",\t;|":
         try:
-            records = list(filter(None, csv.reader(lines, delimiter=delimiter)))
+            with _long_cells():
+                records = list(filter(None, csv.reader(lines, delimiter=delimiter)))
         except csv.Error:
             continue
         if len(records) > 1:

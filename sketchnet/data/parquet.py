@@ -29,6 +29,7 @@ except ImportError:  # an extra, asked for when a file is
 
 _CHUNK_BYTES = 1 << 24  # of a batch, about
 _CHUNK_ROWS = 1 << 16  # of a batch, at most
+_LOOKED_AT = 256  # rows that tell how long rows are
 METADATA = b"sketchnet"
 
 
@@ -115,10 +116,14 @@ def _record_batches(path, file, names: list[str], chunk_rows: int | None, start_
     """Record batches from a row on, each with the number of its first row. Row groups before it are not read.
 
     Of the metadata, only what row groups say is looked at: pyarrow ends the process where a column's are damaged.
+    Encoded columns may be a tenth of what they unpack to, so the first rows are unpacked to tell how long rows are.
     """
     groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-    n_bytes = max(sum(group.total_byte_size for group in groups), 1)
-    size = chunk_rows or max(1, min(_CHUNK_ROWS, _CHUNK_BYTES * file.metadata.num_rows // n_bytes))
+    n_bytes = max(sum(group.total_byte_size for group in groups), 1) / max(1, file.metadata.num_rows)
+    if chunk_rows is None:
+        first = next(file.iter_batches(_LOOKED_AT, columns=names), None)
+        n_bytes = max(n_bytes, first.nbytes / max(1, first.num_rows) if first is not None else 0)
+    size = chunk_rows or max(1, min(_CHUNK_ROWS, int(_CHUNK_BYTES / n_bytes)))
     ends = np.cumsum([0] + [group.num_rows for group in groups], dtype=np.int64)
     first = int(np.searchsorted(ends[1:], start_row, side="right"))
     row = int(ends[first])
@@ -239,16 +244,28 @@ def _flat(array, what: str, refuse) -> np.ndarray:
 
 
 class _ArrowColumn:
-    """A column of a record batch; the methods are TextColumn's."""
+    """A column of a record batch; the methods are TextColumn's. `name` is how messages call it."""
 
-    def __init__(self, array):
-        self._array = array
+    def __init__(self, array, name: str):
+        self._array, self._name = array, name
 
     def coded(self) -> tuple[list[str], np.ndarray]:
+        try:
+            return self._coded()
+        except pa.ArrowException as error:  # bytes that are no text, a time zone that nobody knows
+            what = f"{self._array.type}, of which no categories can be made ({str(error).splitlines()[0]})"
+            raise InputError(
+                f"{self._name} holds {what}; name the column in ignore (--ignore) to leave it out"
+            ) from None
+
+    def _coded(self) -> tuple[list[str], np.ndarray]:
         array = self._array if pa.types.is_dictionary(self._array.type) else self._array.dictionary_encode()
         codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         used, places = np.unique(codes, return_inverse=True)  # the dictionary may be longer than the chunk
-        texts = array.dictionary.take(pa.array(used[used >= 0])).cast(pa.string()).to_pylist()
+        texts = array.dictionary.take(pa.array(used[used >= 0]))
+        if pa.types.is_boolean(texts.type):  # spelt as in the text files that Python writes
+            texts = pc.if_else(texts, "True", "False")
+        texts = texts.cast(pa.string()).to_pylist()
         texts = [None] * (len(used) - len(texts)) + texts  # nulls: those of the column, and any in the dictionary
         distinct = dict.fromkeys(text for text in texts if text is not None)
         number = {text: place for place, text in enumerate(distinct)} | {None: -1}
@@ -285,7 +302,11 @@ class _ArrowColumn:
         return _is_real(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
 
     def whole(self, row: int) -> str | None:
-        return str(self._array[row]) if pa.types.is_integer(self._array.type) else None
+        value = self._array[row]
+        if pa.types.is_decimal(self._array.type):
+            number = value.as_py()
+            return str(number) if number == number.to_integral_value() else None
+        return str(value) if pa.types.is_integer(self._array.type) else None
 
 
 def _chunks(path, file, encoder: TableEncoder, chunk_rows: int | None, start_row: int) -> Iterator[TableChunk]:
@@ -300,7 +321,10 @@ def _chunks(path, file, encoder: TableEncoder, chunk_rows: int | None, start_row
             )
 
     def chunk(row: int, batch) -> TableChunk:
-        columns = {name: _ArrowColumn(batch.column(name)) if name in wanted else None for name in schema.names}
+        columns = {
+            name: _ArrowColumn(batch.column(name), f"{path}: column {name!r}") if name in wanted else None
+            for name in schema.names
+        }
         return TableChunk(columns, batch.num_rows, lambda r: f"{path}, row {row + r}")
 
     encoder.learn_kinds(chunk(0, pa.RecordBatch.from_pylist([], schema)))

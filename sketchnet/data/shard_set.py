@@ -34,11 +34,24 @@ def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
         for key in ("classes", "hasher", "encoder", "base"):
             if _kept(description, key) != _kept(descriptions[0] if descriptions else description, key):
                 raise InputError(f"{folder} does not fit {folders[0]}: their {key} differ; ingest it --like the other")
-        parts += [map_shard(path, verify) for path in paths]
+        found = [map_shard(path, verify) for path in paths]
+        _check_sums(folder, description, found)
+        parts += found
         descriptions.append(description)
     if not descriptions:
         raise InputError("open_shards needs at least one folder")
     return ShardSet(parts, descriptions)
+
+
+def _check_sums(folder: Path, description: dict, parts: list[CsrBatch]) -> None:
+    """What dataset.json says of all shards must be what they are; columns may be more than occur in any."""
+    sums = {"rows": sum(part.n_rows for part in parts), "entries": sum(part.n_entries for part in parts)}
+    columns, widest = description.get("columns"), max((part.n_columns for part in parts), default=0)
+    for key, value in {**sums, "columns": max(columns, widest) if isinstance(columns, int) else widest}.items():
+        if description.get(key) != value:
+            raise InputError(
+                f"{folder / 'dataset.json'} says {key} are {description.get(key)}; the shards have {value}"
+            )
 
 
 def _kept(description: dict, key: str):

@@ -86,9 +86,10 @@ def read_manifest(path: Path) -> dict:
     try:
         n_rows, n_columns = (int(x) for x in manifest["shape"])
         known = set(manifest["files"]) <= set(_ARRAYS) and {"indptr", "indices", "values"} <= set(manifest["files"])
+        known &= all({"length", "dtype", "crc32"} <= set(file) for file in manifest["files"].values())
         if n_rows < 0 or n_columns < 0 or not known or int(manifest["entries"]) < 0:
             raise ValueError
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise InputError(f"{path / 'manifest.json'} is damaged") from None
     return manifest
 

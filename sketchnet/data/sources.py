@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.data.compression import Block, line_blocks
-from sketchnet.data.csr import CsrBatch, as_csr
+from sketchnet.data.csr import CsrBatch, as_csr, real_values
 from sketchnet.data.csv_files import fit_csv, read_csv_batches
 from sketchnet.data.parquet import fit_parquet, is_sparse, read_parquet_batches
 from sketchnet.data.synthetic import Synthetic
@@ -246,6 +246,8 @@ def _numbered(path: Path, labels: list[tuple[str, int]], learnt: dict) -> tuple[
         for text, line in labels:
             if not is_number(text):
                 raise InputError(f"{path}:{line}: label {text!r} is not a number, as the labels before it are")
+            if abs(float(text)) >= 2.0**53 and text.strip().lstrip("+-").isdigit():
+                raise InputError(f"{path}:{line}: label {text!r} has more digits than a number keeps, as ids do")
         return np.array([float(text) for text, _ in labels]), learnt
     classes = {name: number for number, name in enumerate(learnt["classes"])}
     numbers = np.array([classes.setdefault(text, len(classes)) for text, _ in labels], np.int64)
@@ -280,7 +282,7 @@ class TableSource(FileSource):
             else:
                 batches = read_csv_batches(path, encoder, **options, **self._csv)
         for batch in batches:
-            rows += batch.n_rows
+            batch, rows = replace(batch, values=real_values(batch.values)), rows + batch.n_rows
             if encoder is not None:
                 learnt = {"encoder": encoder.to_dict(), "classes": encoder.classes_ or None}
             yield batch, [rows], learnt

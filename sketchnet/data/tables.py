@@ -100,8 +100,12 @@ class TableEncoder:
         self._prepare()
 
     def to_dict(self) -> dict:
-        """Settings and all that was learned, as plain JSON types."""
-        return {"format": FORMAT_VERSION} | {name: deepcopy(getattr(self, name)) for name in _SETTINGS + _STATE}
+        """Settings and all that was learned, as plain JSON types. Categories are not copied: once learnt they stay, and
+        there may be millions.
+        """
+        kept = {"categories_": self.categories_}
+        others = (name for name in _SETTINGS + _STATE if name not in kept)
+        return {"format": FORMAT_VERSION, **{name: deepcopy(getattr(self, name)) for name in others}, **kept}
 
     @classmethod
     def from_dict(cls, content: dict) -> TableEncoder:

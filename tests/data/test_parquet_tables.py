@@ -1,6 +1,7 @@
 """Parquet files of named columns, through the encoder of tables."""
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -109,3 +110,32 @@ def test_state_names_are_plain(tmp_path):
     encoder = fit_parquet([path, path], TableEncoder("class"))
     read(put(tmp_path, TABLE | {"colour": ["green"] * 5}), encoder=encoder)
     assert json.loads(json.dumps(encoder.to_dict()))["unknown_"] == {"colour": 5}
+
+
+def test_booleans_are_spelt_as_in_text(tmp_path):
+    """A model of a CSV file that pandas wrote takes the same table as Parquet."""
+    (tmp_path / "a.csv").write_text("b,y\nTrue,1\nFalse,2\nTrue,1\n")
+    encoder = fit_csv(tmp_path / "a.csv", TableEncoder("y"))
+    path = put(tmp_path, {"b": [True, False, True], "y": [1, 2, 1]})
+    assert rows_of(joined(read(path, encoder=encoder))) == [[(1, 1)], [(0, 1)], [(1, 1)]]
+    assert encoder.unknown_ == {}
+
+
+def test_decimals_that_float64_would_merge_are_refused(tmp_path):
+    keys = pa.array([Decimal(9007199254740993), Decimal(9007199254740994)], pa.decimal128(20, 0))
+    path = put(tmp_path, pa.table({"key": keys, "y": [0, 1]}))
+    with pytest.raises(InputError, match="column 'key': 9007199254740993 has more digits than a number keeps"):
+        read(path, encoder=TableEncoder("y", n_columns=9))
+    with pytest.raises(InputError, match="column 'key': 9007199254740993 has more digits than a number keeps"):
+        read(path, encoder=TableEncoder("key", n_columns=9))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pa.array([b"\xff", b"a"]), pa.array([1, 2], pa.timestamp("s", tz="Nowhere/Bad"))],
+    ids=["bytes", "time zone"],
+)
+def test_columns_that_are_no_text_say_which_they_are(column, tmp_path):
+    path = put(tmp_path, pa.table({"x": column, "y": [0, 1]}))
+    with pytest.raises(InputError, match=r"column 'x' holds .*; name the column in ignore \(--ignore\)"):
+        fit_parquet(path, TableEncoder("y"))

@@ -146,6 +146,17 @@ def edit(path, **change):
             lambda f: edit(f / "shard-00001" / "manifest.json", labels="multi"),
             "shard-00001/manifest.json says labels are 'multi'; by its files they are 'single'",
         ),
+        (lambda f: edit(f / "shard-00000" / "manifest.json", files=["indptr"]), "manifest.json is damaged"),
+        (
+            lambda f: edit(
+                f / "shard-00000" / "manifest.json", files={key: {} for key in ["indptr", "indices", "values"]}
+            ),
+            "manifest.json is damaged",
+        ),
+        (lambda f: edit(f / "dataset.json", columns=5), "dataset.json says columns are 5; the shards have"),
+        (lambda f: edit(f / "dataset.json", columns=None), "dataset.json says columns are None; the shards have"),
+        (lambda f: edit(f / "dataset.json", rows=31), "dataset.json says rows are 31; the shards have 30"),
+        (lambda f: edit(f / "dataset.json", entries=1), "dataset.json says entries are 1; the shards have"),
         (lambda f: shutil.rmtree(f / "shard-00002"), "has 2 shards; its dataset.json says 3"),
         (lambda f: shutil.rmtree(f / "shard-00001"), "has shard-00002 where shard-00001 should be"),
     ],

@@ -282,3 +282,18 @@ def test_memory_stays_inside_the_budget(kind, tmp_path):
     command = [sys.executable, "-c", MEASURE, *paths, *options, "--memory", "60MB"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(done.stdout.split()[-1]) < 60e6
+
+
+def test_label_digits_of_text_are_not_lost(file):
+    with pytest.raises(InputError, match="x.tsv:1: label '9007199254740993' has more digits than a number keeps"):
+        read_text([file(b"9007199254740993\tfoo\n9007199254740992\tbar\n", "x.tsv")], label_column=1, text_column=2)
+
+
+def test_half_floats_of_parquet_are_widened(tmp_path):
+    """Kernels do not know them."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = {"indices": [[0, 1], [2]], "values": [[np.float16(1), np.float16(2)], [np.float16(3)]], "label": [0, 1]}
+    types = {"values": pa.list_(pa.float16())}
+    pq.write_table(pa.table({k: pa.array(v, types.get(k)) for k, v in table.items()}), tmp_path / "a.parquet")
+    ingest(TableSource([tmp_path / "a.parquet"], TableEncoder()), tmp_path / "out")
+    assert open_shards(tmp_path / "out")[:].scipy().toarray().tolist() == [[1, 2, 0], [0, 0, 3]]

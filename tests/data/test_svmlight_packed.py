@@ -47,3 +47,29 @@ def test_zst_without_its_package(file, monkeypatch):
     with pytest.raises(MissingExtraError, match=re.escape("pip install 'sketchnet[zstd]'")):
         write_svmlight(file(b"old", "x.zst"), sparse.csr_array(np.eye(3)))
     assert file(b"").parent.joinpath("x.zst").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "zst"])
+def test_what_is_no_stream_is_not_the_end_of_the_file(kind, file):
+    """Python's readers of bz2 and xz stop there without a word."""
+    if kind == "zst":
+        zstandard = pytest.importorskip("zstandard")
+    pack = zstandard.compress if kind == "zst" else PACK[kind]
+    second = bytearray(pack(b"1 2:1\n" * 1000))
+    second[0] ^= 1
+    for rest in (bytes(second), b"1 2:1\n"):
+        with pytest.raises(InputError, match="damaged"):
+            read_svmlight(file(pack(b"1 1:1\n") + rest, f"x.{kind}"))
+
+
+def test_padding_and_frames_to_skip(file):
+    assert read_svmlight(file(PACK["xz"](b"1 1:1\n") + bytes(8) + PACK["xz"](b"0 1:1\n"), "x.xz")).n_rows == 2
+    zstandard = pytest.importorskip("zstandard")
+    skipped = b"\x50\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"abcd"  # with which pzstd begins
+    assert read_svmlight(file(skipped + zstandard.compress(b"1 1:1\n"), "x.zst")).n_rows == 1
+
+
+def test_text_that_begins_like_a_packed_file(file):
+    assert read_svmlight(file(b"1 1:1 # BZh\n")).n_rows == 1
+    with pytest.raises(InputError, match="BZh"):
+        read_svmlight(file(b"BZh9 is no label\n"))
