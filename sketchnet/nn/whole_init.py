@@ -62,6 +62,10 @@ def apply_(
         weight = getattr(module, "weight", None)
         try:  # all of them before the first is touched
             WeightShape.of(weight, **layout_of(module))
+            if "weight" not in (
+                module._parameters | module._buffers
+            ):  # weight norm, pruning: another is made each time
+                raise InputError("its weight is computed from other parameters; initialise it before that is set up")
         except InputError as error:
             raise InputError(f"layer {name!r}, a {type(module).__name__}: {error}") from None
         layers.setdefault(id(weight), (position, name, module))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import prune
 
 from sketchnet.errors import InputError
 from sketchnet.nn import init
@@ -131,3 +132,17 @@ def test_apply_rejects():
     with pytest.raises(TypeError, match="gian"):
         init.apply_(net, "gaussian", gian=1.0)
     assert torch.equal(net[0].weight, before)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [nn.utils.parametrizations.weight_norm, lambda layer: prune.random_unstructured(layer, "weight", 0.5)],
+    ids=["weight norm", "pruning"],
+)
+def test_weights_that_are_computed_are_refused(wrapped):
+    """They were said to be initialised, and stayed as they were."""
+    model = nn.Sequential(nn.Linear(5, 4), wrapped(nn.Linear(4, 3)))
+    before = model[0].weight.detach().clone()
+    with pytest.raises(InputError, match=r"layer '1', a .*: its weight is computed from other parameters"):
+        init.apply_(model, "srht")
+    assert torch.equal(model[0].weight, before)
