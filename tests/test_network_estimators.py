@@ -301,13 +301,13 @@ def test_several_labels_are_zero_or_one():
         (np.where(y, "a", "b"), "y has dtype <U1"),
     ):
         with pytest.raises(InputError, match=f"{message}.*; several labels a row are a matrix of 0 and 1"):
-            SketchClassifier(**TINY).fit(X, wrong)
+            SketchClassifier(**TINY, epochs=1).fit(X, wrong)
     with pytest.raises(InputError, match="class_weight is for one label a row"):
         SketchClassifier(**TINY, class_weight="balanced").fit(X, y)
-    plain = SketchClassifier(**TINY).fit(X, y).decision_function(X)
+    plain = SketchClassifier(**TINY, epochs=1).fit(X, y).decision_function(X)
     stored = sparse.csr_array((np.array([0.0, 1.0]), ([0, 0], [0, 1])), shape=y.shape)  # a zero that is stored
     for right in (y.astype(bool), sparse.csr_array(y), sparse.csr_array(y) + 0 * stored):
-        assert np.array_equal(SketchClassifier(**TINY).fit(X, right).decision_function(X), plain)
+        assert np.array_equal(SketchClassifier(**TINY, epochs=1).fit(X, right).decision_function(X), plain)
 
 
 def test_a_fit_that_fails_leaves_the_model_before_it():
