@@ -86,6 +86,13 @@ def test_importing_sketchnet_loads_neither_torch_nor_numba():
     assert done.stdout.strip() == "[]"
 
 
+def test_layers_do_not_load_the_compiler():
+    """torch.compiler.disable as a decorator would: a second more for every command."""
+    code = "import sys, sketchnet.nn; print('torch._dynamo' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 def test_every_folder_is_there_without_being_imported():
     folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli"}  # which is for a shell
     for folder in folders:  # by what Python asks before somebody has imported it

@@ -41,7 +41,7 @@ def encode(
     """
     import numpy as np
 
-    from sketchnet.cli.lines import check_output, check_unused, lines_to
+    from sketchnet.cli.lines import check_output, check_apart, lines_to
     from sketchnet.cli.model_rows import ModelRows, open_autoencoder
     from sketchnet.cli.progress import progress_rows
 
@@ -51,7 +51,7 @@ def encode(
         raise InputError(f"--bits is for binary codes; {model} was trained without --binary-codes")
     if output is not None:
         check_output("--output", output, ".npy")
-        check_unused(output, input, model)
+        check_apart(output, input, model)
     options.check_used(input)
     rows, done = ModelRows(loaded, input, options), 0
     # A bar would run through codes that go to the same terminal.

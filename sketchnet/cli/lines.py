@@ -23,7 +23,7 @@ def lines_to(output: Path | None, *used: Path) -> Iterator[Callable[[str], None]
         from sketchnet.data.compression import atomic_writing
 
         check_output("--output", output)
-        check_unused(output, *used)
+        check_apart(output, *used)
         with atomic_writing(output) as file:
             yield lambda text: file.write(text.encode())
         return
@@ -39,7 +39,7 @@ def lines_to(output: Path | None, *used: Path) -> Iterator[Callable[[str], None]
         raise typer.Exit(1) from None
 
 
-def check_unused(output: Path, *used: Path) -> None:
+def check_apart(output: Path, *used: Path) -> None:
     """An answer must not take the place of what it is made from, or of a part of it; "-" is standard input."""
     for path in used:
         if _is_part(output, path):

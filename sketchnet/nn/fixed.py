@@ -8,7 +8,7 @@ from torch import nn
 from sketchnet.data.csr import CsrBatch, to_csr
 from sketchnet.kernels import backend
 from sketchnet.kernels.registry import gpu_missing
-from sketchnet.nn.numbering import Numbered, number_type
+from sketchnet.nn.numbering import Numbered, number_type, uncompiled
 from sketchnet.projection import make_scheme
 
 
@@ -25,7 +25,7 @@ class FixedProjection(nn.Module):
         # Without weights, something else has to be there that `.double()` changes. It is no part of a saved network.
         self.register_buffer("_like", torch.empty(0, device="cpu"), persistent=False)
 
-    @torch.compiler.disable  # sparse rows are NumPy's and kernels numba's
+    @uncompiled
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
         if isinstance(batch, Numbered):

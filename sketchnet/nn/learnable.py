@@ -13,7 +13,7 @@ from sketchnet.checks import check_real
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
-from sketchnet.nn.numbering import Numbered, number
+from sketchnet.nn.numbering import Numbered, number, uncompiled
 from sketchnet.nn.table import TableLayer, check_table, is_meta, new_table, sparse_gradient
 from sketchnet.projection import make_scheme
 from sketchnet.projection.sparse import SparseOperator
@@ -61,7 +61,7 @@ class LearnableProjection(TableLayer):
             done += len(codes)
         nn.init.zeros_(self.bias)
 
-    @torch.compiler.disable  # sparse rows are NumPy's and kernels numba's
+    @uncompiled
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
         numbered = number(batch, self.operator.d, self.weight)

@@ -19,7 +19,7 @@ from sketchnet.nn.dropout import Dropout
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.learnable import LearnableProjection
 from sketchnet.nn.norm import BatchNorm
-from sketchnet.nn.numbering import Numbered, number_type
+from sketchnet.nn.numbering import Numbered, number_type, uncompiled
 from sketchnet.nn.products import Linear
 from sketchnet.nn.wide import Wide
 from sketchnet.normalisation import Moments
@@ -157,7 +157,7 @@ class SketchNetwork(nn.Module):
 
     # -- sparse rows
 
-    @torch.compiler.disable
+    @uncompiled
     def read(self, batch: CsrBatch, dropout_key=None, rows: slice | None = None) -> Numbered:
         """Check a batch, hash, scale and drop its entries as configured, and number the columns of `rows`."""
         config, batch = self.config, self.columns(batch)
@@ -187,7 +187,7 @@ class SketchNetwork(nn.Module):
             batch = dataclasses.replace(batch, n_columns=self.config.n_columns)  # its last columns happen to be empty
         return as_csr(batch, self.config.width)
 
-    @torch.compiler.disable
+    @uncompiled
     def project(self, batch: CsrBatch, out: np.ndarray | None = None) -> torch.Tensor:
         """What `forward_projected` takes, for a projection that does not learn and has no wide path."""
         return torch.from_numpy(self.projection.operator.apply(self.columns(batch), out=out))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 
 import numpy as np
 import torch
@@ -37,3 +40,22 @@ def number_type(weight: torch.Tensor) -> np.dtype:
         way_out = "use torch.autocast, or cast the layers behind it"
         raise InputError(f"weights of columns are of {weight.dtype}; allowed are float32 and float64: {way_out}")
     return np.dtype(np.float64 if weight.dtype == torch.float64 else np.float32)
+
+
+def uncompiled(method: Callable) -> Callable:
+    """A method that torch.compile leaves as it is: sparse rows are NumPy's, and kernels numba's.
+
+    That is torch.compiler.disable, but asked for when the compiler is there: to import it takes a second.
+    """
+    left_alone = None
+
+    @wraps(method)
+    def run(*args, **kwargs):
+        nonlocal left_alone
+        if "torch._dynamo" not in sys.modules:
+            return method(*args, **kwargs)
+        if left_alone is None:
+            left_alone = torch.compiler.disable(method)
+        return left_alone(*args, **kwargs)
+
+    return run

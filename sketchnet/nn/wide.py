@@ -8,7 +8,7 @@ from torch import nn
 
 from sketchnet.data.csr import CsrBatch
 from sketchnet.kernels import backend
-from sketchnet.nn.numbering import Numbered, number
+from sketchnet.nn.numbering import Numbered, number, uncompiled
 from sketchnet.nn.table import TableLayer, check_table, new_table, sparse_gradient
 
 
@@ -23,7 +23,7 @@ class Wide(TableLayer):
         check_table(d, n_outputs)
         self.weight = nn.Parameter(new_table(d, n_outputs))
 
-    @torch.compiler.disable  # sparse rows are NumPy's and kernels numba's
+    @uncompiled
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         """`values`, where given, are the batch's entries once more, as the tensor that wants their gradient."""
         numbered = number(batch, len(self.weight), self.weight)
