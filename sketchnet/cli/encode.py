@@ -41,7 +41,7 @@ def encode(
     """
     import numpy as np
 
-    from sketchnet.cli.lines import check_output, check_apart, lines_to
+    from sketchnet.cli.lines import check_apart, check_output, lines_to
     from sketchnet.cli.model_rows import ModelRows, open_autoencoder
     from sketchnet.cli.progress import progress_rows
 
