@@ -5,16 +5,38 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sketchnet.errors import StorageError
+from sketchnet.errors import InputError, StorageError
 
 try:
     import fcntl
 except ImportError:  # Windows: two writers are not kept apart there
     fcntl = None
+
+
+def check_regular(path: Path) -> os.stat_result:
+    """Return a file's status; a folder, a pipe or a device, which might never end, is an error."""
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{path} is no regular file")
+    return status
+
+
+def read_json(path: Path):
+    """Return the content of a JSON file; a damaged one is an error that names it. FileNotFoundError passes."""
+    check_regular(path)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is damaged: {error}") from None
 
 
 @contextmanager
