@@ -33,7 +33,7 @@ from sketchnet.experiments.recipes.initialisation import LAST, image_config, ima
 from sketchnet.experiments.results import Results
 from sketchnet.experiments.runner import circumstances
 from sketchnet.report.initialisation_figure import draw_initialisation
-from sketchnet.storage import locked
+from sketchnet.storage import workspace
 from sketchnet.training.images import train_together
 
 SCHEMES = "he,srht_sparse,srht,orthogonal,achlioptas,li,count_sketch:gamma=0.1,count_sketch:gamma=0.3,rom"
@@ -67,7 +67,7 @@ def main() -> None:
             measure_time(asked)
             return
         cells = {label: cell_of(label, asked) for label in asked.schemes.split(",")}
-        with locked(asked.out):
+        with workspace(asked.out):
             results = Results(asked.out)
             run_missing(cells, results, asked)
         found = {label: [] for label in cells}

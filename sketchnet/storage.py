@@ -1,11 +1,16 @@
-"""Files that are whole or absent: atomic replacement, one writer at a time, clear errors from a full disk."""
+"""Files that are whole or absent: replaced at once, one writer at a time, clear errors from a full disk.
+
+What is unfinished lies in a workspace, a hidden folder with a sign that it is ours: nothing else is ever written over.
+"""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+import shutil
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +21,10 @@ try:
     import fcntl
 except ImportError:  # Windows: two writers are not kept apart there
     fcntl = None
+
+RECORD = "job.json"  # in a workspace: what is being made, and how much of it is done
+_OWNER, _SIGN = "owner", b"sketchnet keeps unfinished work here\n"
+_ENTERED: set[tuple[Path, int]] = set()  # workspaces that a thread of this process holds
 
 
 def check_regular(path: Path) -> os.stat_result:
@@ -39,60 +48,141 @@ def read_json(path: Path):
         raise InputError(f"{path} is damaged: {error}") from None
 
 
-@contextmanager
-def replacing(path: Path, alone: bool = True) -> Iterator[Path]:
-    """Gives a place beside `path` to write to. It becomes the file when the block ends well, so that a reader sees the
-    old content or the new, and is removed when it does not.
+def workspace_of(output: Path, inside: bool = False) -> Path:
+    """Return the hidden folder for what is unfinished of an output: beside it, or `inside` it if that is a folder."""
+    output = Path(os.path.abspath(output))
+    return output / ".sketchnet" if inside else output.with_name(f".{output.name}.sketchnet")
 
-    `alone`: a lock, or the folder, keeps other writers away. The place is then always the same, so that what a killed
-    process left there is written over by the next; else its name has the process's number.
+
+@contextmanager
+def workspace(output: Path, inside: bool = False, keep: bool = False) -> Iterator[Path]:
+    """Give the folder for what is unfinished of an output, and keep other processes off that output meanwhile.
+
+    When the block ends well the folder goes with all that is in it, unless it is to `keep`; after an error what is in
+    it stays, for the next run to go on with. A thread that holds a workspace may enter it again: then the outer block
+    ends it. The system drops the lock when a process dies, however it dies. What is not ours in its place is an error.
     """
-    new = path.with_name(f"{path.name}.new" if alone else f".{path.name}.{os.getpid()}.new")
+    place = workspace_of(output, inside)
+    entered = place, threading.get_ident()
+    if entered in _ENTERED:
+        yield place
+        return
+    lock = _lock(place, output)
+    _ENTERED.add(entered)
     try:
-        with writing(path):
+        yield place
+        if not keep:
+            _clear(place)
+    finally:
+        _ENTERED.remove(entered)
+        _let_go(place, lock)
+
+
+def _lock(place: Path, output: Path) -> int:
+    """Make a workspace, or take over what a dead process left; returns the descriptor that keeps others off."""
+    while True:
+        with writing(output), suppress(FileExistsError):
+            place.mkdir()
+        lock = _open_owner(place)
+        if lock is None:
+            continue
+        try:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(lock).st_nlink > 0 or fcntl is None:
+                with writing(output):
+                    os.lseek(lock, 0, os.SEEK_SET)
+                    os.write(lock, _SIGN)
+                return lock
+            os.close(lock)  # its last owner removed it after we had opened it: take the new one
+        except BlockingIOError:
+            os.close(lock)
+            raise StorageError(f"another process is writing {output}") from None
+        except BaseException:
+            _let_go(place, lock)
+            raise
+
+
+def _open_owner(place: Path) -> int | None:
+    """Open the file that says that a workspace is ours; None if the workspace is just being removed. Nothing is changed
+    in a folder that is not ours.
+    """
+    no_wait = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        names = set(os.listdir(place)) if stat.S_ISDIR(os.lstat(place).st_mode) else None
+        if names is not None and (not names or _OWNER in names):
+            lock = os.open(place / _OWNER, os.O_RDWR | no_wait | (os.O_CREAT if not names else 0), 0o666)
+            # A process that was killed may not have come to write all of its sign.
+            if stat.S_ISREG(os.fstat(lock).st_mode) and _SIGN.startswith(os.read(lock, len(_SIGN) + 1)):
+                return lock
+            os.close(lock)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EISDIR):  # a link or a folder in the place of our file
+            raise StorageError(f"cannot write to {place}: {error.strerror}") from None
+    raise InputError(f"{place} is where sketchnet would keep unfinished work, but it is not sketchnet's; move it away")
+
+
+def _let_go(place: Path, lock: int) -> None:
+    """Unlock a workspace, and remove it if nothing is in it."""
+    with suppress(OSError):
+        if os.listdir(place) == [_OWNER]:
+            os.unlink(place / _OWNER)
+            place.rmdir()
+    os.close(lock)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder of a workspace, if it is there. Cut off at any point, no torso is left in its place."""
+    trash = path.with_name("trash")
+    with writing(path):
+        _unlink(trash)
+        if os.path.lexists(path):
+            os.rename(path, trash)
+            _unlink(trash)
+
+
+def _unlink(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _clear(place: Path) -> None:
+    """Remove what is in a workspace. The record goes last: until then the next run knows what has been done."""
+    with suppress(StorageError):  # the result is there all the same
+        for path in sorted(place.iterdir(), key=lambda path: path.name == RECORD):
+            if path.name != _OWNER:
+                remove(path)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a place to write to, which becomes `path` when the block ends well, so that a reader sees the old content or
+    the new. It may become a file or a folder; a folder takes the place of none but an empty one.
+    """
+    path = Path(path)
+    with workspace(path) as work, writing(path):
+        new = work / "new"
+        remove(new)  # what a process that was killed has left
+        try:
             yield new
-            with open(new, "r+b") as file:  # once more, as some libraries write a file of their own
-                os.fsync(file.fileno())
+            if not new.is_dir():
+                with open(new, "r+b") as file:  # once more, as some libraries write a file of their own
+                    os.fsync(file.fileno())
             os.replace(new, path)
-    except BaseException:
-        with suppress(OSError):
-            new.unlink()
-        raise
+        except BaseException:
+            with suppress(OSError):
+                remove(new)
+            raise
 
 
 def write_json(path: Path, content: dict) -> None:
     """Replace a small file."""
     with replacing(path) as new, open(new, "w") as file:
         json.dump(content, file)  # in the order given: an encoder's columns stand in it
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keep other processes off an output; the system drops the lock when the process dies, however it dies."""
-    lock = Path(os.path.abspath(path) + ".lock")
-    file = _acquire(lock, path)
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
-        file.close()
-
-
-def _acquire(lock: Path, path: Path):
-    while True:
-        try:
-            file = open(lock, "w")  # noqa: SIM115 (closed by the caller, when the lock is given up)
-        except OSError as error:
-            raise StorageError(f"cannot write to {path.absolute().parent}: {error.strerror}") from None
-        try:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            raise StorageError(f"another process is writing {path}") from None
-        if fcntl is None or os.fstat(file.fileno()).st_nlink > 0:
-            return file
-        file.close()  # its last owner removed it after we had opened it: take the new one
 
 
 @contextmanager
@@ -105,4 +195,8 @@ def writing(path: Path) -> Iterator[None]:
             raise
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageError(f"no room on the disk for {path}; what was finished before is kept") from None
+        if error.errno == errno.EFBIG:
+            raise StorageError(
+                f"no room for {path}: the system allows no larger file; what was finished is kept"
+            ) from None
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from None

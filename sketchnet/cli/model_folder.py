@@ -6,23 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sketchnet.cli.work_folder import check_ours, work_folder
+from sketchnet.cli.work_folder import rows_folder
 from sketchnet.errors import InputError, TrainingError
 from sketchnet.memory import ran_out
-from sketchnet.storage import writing
+from sketchnet.storage import workspace, workspace_of, writing
 from sketchnet.training.checkpoint import check_place, has_begun
 
 
 @contextmanager
 def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
     """Gives a folder in OUT to read files into, as long as the team needs it."""
-    work = out / "data"
     if not team.is_first:
-        yield work
+        yield workspace_of(out, inside=True) / "rows"
         team.wait()
         return
     check_place(out)
-    check_ours(work)
     made = not out.exists()
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -31,8 +29,8 @@ def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
         return isinstance(error, InputError | TrainingError) or (ran_out(error) and not has_begun(out))
 
     try:
-        with work_folder(work, overwrite, in_vain):
-            yield work
+        with workspace(out, inside=True) as work, rows_folder(work, overwrite, in_vain) as rows:
+            yield rows
             team.wait()
     finally:
         if made:

@@ -51,10 +51,10 @@ def project(
     """
     # Here and not above, so that `sketchnet --help` is instant.
     from sketchnet.cli.progress import progress_bar
-    from sketchnet.cli.work_folder import discard
     from sketchnet.projection import SRHT, make_scheme
     from sketchnet.projection.device_choice import gpu_for
     from sketchnet.projection.on_disk import check_output, project_to_file
+    from sketchnet.storage import workspace
 
     if dtype not in ("float32", "float64"):
         raise InputError(f"--dtype {dtype} is not possible; it is float32 or float64")
@@ -68,25 +68,25 @@ def project(
     # What is wrong with these should not wait until all rows are read.
     make_scheme(scheme, components, **({"density": 1.0} if scheme == "srht_sparse" else {}) | law).sample(1, seed)
     gpu_for(device, [], components, dtype)
-    work = output.with_name(f"{output.name}.rows")
-    discard(work, only_done=True)
-    check_output(output, overwrite)
     start = time.perf_counter()
-    with _rows(input, work, options, memory, overwrite) as (X, checksums):
-        if scheme == "srht_sparse":
-            law.setdefault("density", SRHT.thesis_density(X.n_rows, X.n_columns))
-        operator = make_scheme(scheme, components, **law).sample(X.n_columns, seed)
-        job = {"dtype": dtype, "memory": memory, "source": checksums, "overwrite": overwrite, "device": device}
-        with progress_bar(f"projecting {input.name}") as progress:
-            result = project_to_file(operator, X, output, **job, progress=progress)
-    discard(work)  # of a run from another file that was cut off
-    seconds = time.perf_counter() - start
-    if as_json:
-        summary = {"output": str(output), "rows": X.n_rows, "columns": components, "seconds": seconds}
-        print(json.dumps({**summary, **operator.config()}))
-    else:
-        n, k = result.shape
-        print(f"{output}: {n:,} x {X.n_columns:,} -> {n:,} x {k:,} by {scheme}, seed {seed}, in {seconds:.1f} s")
+    with workspace(output) as work:
+        check_output(output, overwrite)
+        with _rows(input, work, options, memory, overwrite) as (X, checksums):
+            if scheme == "srht_sparse":
+                law.setdefault("density", SRHT.thesis_density(X.n_rows, X.n_columns))
+            operator = make_scheme(scheme, components, **law).sample(X.n_columns, seed)
+            job = {"dtype": dtype, "memory": memory, "source": checksums, "overwrite": overwrite, "device": device}
+            with progress_bar(f"projecting {input.name}") as progress:
+                result = project_to_file(operator, X, output, **job, progress=progress)
+        seconds = time.perf_counter() - start
+        # Told while the workspace still says what was done: cut off before, the next run tells it.
+        if as_json:
+            summary = {"output": str(output), "rows": X.n_rows, "columns": components, "seconds": seconds}
+            print(json.dumps({**summary, **operator.config()}), flush=True)
+        else:
+            n, k = result.shape
+            text = f"{n:,} x {X.n_columns:,} -> {n:,} x {k:,} by {scheme}, seed {seed}, in {seconds:.1f} s"
+            print(f"{output}: {text}", flush=True)
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def _rows(input: Path, work: Path, options: InputOptions, memory: str, overwrite
     of the projection.
     """
     from sketchnet.cli.training_data import check_features, open_data
-    from sketchnet.cli.work_folder import work_folder
+    from sketchnet.cli.work_folder import rows_folder
     from sketchnet.data.npz import open_npz
     from sketchnet.data.shard_set import open_shards
 
@@ -103,17 +103,17 @@ def _rows(input: Path, work: Path, options: InputOptions, memory: str, overwrite
         options.check_used(input)
         yield open_shards(input), _checksums(input)
     elif options.kind([input], {}) == "npz":
-        X, checksums = open_npz(input, work.absolute().parent)
+        X, checksums = open_npz(input, work)
         if options.columns is not None and options.columns < X.n_columns:
             raise InputError(f"{input} has {X.n_columns:,} columns, more than --columns {options.columns}")
         yield replace(X, n_columns=options.columns or X.n_columns), checksums
     else:
         reading = True  # an error of the projection leaves the rows to another try
-        with work_folder(work, False, lambda error: reading and isinstance(error, InputError)):
-            X = open_data([input], work / "all", options, memory, 0, {}, overwrite)
+        with rows_folder(work, False, lambda error: reading and isinstance(error, InputError)) as rows:
+            X = open_data([input], rows, options, memory, 0, {}, overwrite)
             check_features(X, [input])
             reading = False
-            yield X, _checksums(work / "all")
+            yield X, _checksums(rows)
 
 
 def _checksums(folder: Path) -> list[int]:

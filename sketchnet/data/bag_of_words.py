@@ -144,7 +144,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
         }
         file = {"format": _FORMAT, "version": _VERSION, "checksum": _checksum(content), "content": content}
         text = json.dumps(file, ensure_ascii=False)
-        with replacing(Path(path), alone=False) as new:
+        with replacing(Path(path)) as new:
             new.write_text(text, encoding="utf-8")
 
     @classmethod

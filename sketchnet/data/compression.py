@@ -61,7 +61,7 @@ def open_reading(path: str | Path) -> io.IOBase:
 def atomic_writing(path: str | Path) -> Iterator[io.IOBase]:
     """A binary stream, packed as the name's suffix says, that becomes the file only when the block ends well."""
     path = Path(path)
-    with replacing(path, alone=False) as new, open(new, "wb") as raw, _packing(raw, path.suffix) as file:
+    with replacing(path) as new, open(new, "wb") as raw, _packing(raw, path.suffix) as file:
         yield file
 
 

@@ -19,10 +19,19 @@ import numpy as np
 
 from sketchnet.data.csr import CsrBatch, as_ids
 from sketchnet.data.gather import concatenate, kind_of
-from sketchnet.data.shards import finish, map_shard, read_description, read_manifest, shard_folders, write_shard
+from sketchnet.data.shards import (
+    finish,
+    is_shard,
+    map_shard,
+    read_description,
+    read_manifest,
+    shard_folders,
+    write_shard,
+)
 from sketchnet.errors import BeyondColumns, InputError
-from sketchnet.storage import locked, write_json, writing
+from sketchnet.storage import remove, workspace, workspace_of, write_json, writing
 
+_DATASET, _RECORD = "dataset.json", "ingest.json"
 SHARD_ENTRIES = 1 << 22  # non-zeros of a shard, about 32 to 64 megabytes
 
 
@@ -65,11 +74,13 @@ def ingest(
         output.absolute().parent.mkdir(parents=True, exist_ok=True)
     if output.is_symlink():
         output = output.resolve()  # what it leads to is replaced, not the link
-    with locked(output):
-        old, new = (output.absolute().with_name(f".{output.name}.{end}") for end in ("replaced", "replacing"))
-        _end_replacing(old, new, output)
+    with workspace(output) as work:
+        old, new = work / "replaced", work / "replacing"
+        if os.path.lexists(old) and not output.exists() and _is_whole(new):
+            _move(new, output)  # where a run was cut off between the two renames below
+        remove(old)
         if _is_done(output, job) and not overwrite:
-            return read_description(output / "dataset.json")
+            return read_description(output / _DATASET)
         _check_ours(output)
         # What is mounted cannot be moved: it is cleared first.
         replaces = overwrite and _is_whole(output) and not os.path.ismount(output)
@@ -78,14 +89,12 @@ def ingest(
                 _fill(source, new if replaces else output, job, overwrite, progress)
             except InputError:
                 if replaces:  # read again, the input will be another
-                    shutil.rmtree(new, ignore_errors=True)
+                    remove(new)
                 raise
         if replaces:
-            with writing(output):
-                output.rename(old)
-                new.rename(output)
-                shutil.rmtree(old)
-    return read_description(output / "dataset.json")
+            _move(output, old)
+            _move(new, output)
+    return read_description(output / _DATASET)
 
 
 def is_ingested(
@@ -102,18 +111,13 @@ def _job(source: Source, n_columns: int | None, shard_entries: int) -> dict:
         raise InputError(f"the options of an ingest must be plain numbers, texts and lists: {error}") from None
 
 
-def _end_replacing(old: Path, new: Path, output: Path) -> None:
-    """Where a run was cut off in the two renames above, or while it removed the old data set."""
-    if not (old.exists() or old.is_symlink()):
-        return
-    with writing(output):
-        if not output.exists() and _is_whole(new):
-            new.rename(output)
-        old.unlink() if old.is_symlink() else shutil.rmtree(old)
+def _move(source: Path, target: Path) -> None:
+    with writing(target):
+        source.rename(target)
 
 
 def _is_whole(output: Path) -> bool:
-    return (output / "dataset.json").exists() and not (output / "ingest.json").exists()
+    return (output / _DATASET).exists() and not (output / _RECORD).exists()
 
 
 def _fill(source: Source, output: Path, job: dict, overwrite: bool, progress: Callable) -> None:
@@ -137,10 +141,10 @@ def _fill(source: Source, output: Path, job: dict, overwrite: bool, progress: Ca
         if buffer or number == 0:
             _flush(output, number, buffer, n_columns, state)
         finish(output, {"job": job, **source.description(state)})
-        (output / "ingest.json").unlink(missing_ok=True)
+        (output / _RECORD).unlink(missing_ok=True)
     except InputError:
         if not shard_folders(output):  # nothing to go on with, so nothing should stand in the way of another try
-            (output / "ingest.json").unlink(missing_ok=True)
+            (output / _RECORD).unlink(missing_ok=True)
             if made:
                 shutil.rmtree(output, ignore_errors=True)
         raise
@@ -149,13 +153,13 @@ def _fill(source: Source, output: Path, job: dict, overwrite: bool, progress: Ca
 def _is_done(output: Path, job: dict) -> bool:
     if not _is_whole(output):
         return False
-    found = read_description(output / "dataset.json")
+    found = read_description(output / _DATASET)
     return found.get("job") == job and found.get("shards") == len(shard_folders(output))
 
 
 def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, int, str | None]:
     """(state, number of the next shard, rows so far, kind of labels): from the beginning, or after an earlier run."""
-    record, finished = output / "ingest.json", output / "dataset.json"
+    record, finished = output / _RECORD, output / _DATASET
     found = read_description(record) if record.exists() else {}
     clear = bool(found.get("clearing"))
     if finished.exists() or (record.exists() and not clear):
@@ -178,7 +182,7 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
         if clear:  # said first: if this is cut off, the next run clears on
             write_json(record, {"format": 1, "job": job, "clearing": True})
             finished.unlink(missing_ok=True)
-            for path in output.glob("*shard-*"):
+            for path in output.glob("*shard-*"):  # all ours: nothing else may lie here
                 shutil.rmtree(path)
         write_json(record, {"format": 1, "job": job})
     folders = shard_folders(output)
@@ -205,10 +209,10 @@ def _check_ours(output: Path) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    if path.name in ("dataset.json", "ingest.json"):
+    if path.name in (_DATASET, _RECORD):
         read_description(path)  # an error if it is somebody else's
         return True
-    return path.name.startswith(("shard-", ".shard-")) or path.name in ("dataset.json.new", "ingest.json.new")
+    return is_shard(path) or path.name in (workspace_of(path.with_name(name)).name for name in (_DATASET, _RECORD))
 
 
 def _checked_kind(kind: str | None, batch: CsrBatch, rows_before: int, where: str) -> str:

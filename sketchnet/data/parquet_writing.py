@@ -13,7 +13,7 @@ from sketchnet.checks import import_extra
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.parquet import METADATA, columns_in
 from sketchnet.errors import InputError
-from sketchnet.storage import locked, replacing
+from sketchnet.storage import replacing
 
 try:
     import pyarrow as pa
@@ -38,12 +38,11 @@ def write_parquet(
     import_extra("pyarrow", "parquet", "writing Parquet")
     path = Path(path)
     names = {"indices": indices, "values": values, "label": label, "group": group}
-    with locked(path):
-        try:
-            with replacing(path) as new, open(new, "wb") as file:
-                _write(file, [batches] if isinstance(batches, CsrBatch) else batches, names, compression)
-        except pa.ArrowException as error:
-            raise InputError(f"cannot write {path}: {error}") from None
+    try:
+        with replacing(path) as new, open(new, "wb") as file:
+            _write(file, [batches] if isinstance(batches, CsrBatch) else batches, names, compression)
+    except pa.ArrowException as error:
+        raise InputError(f"cannot write {path}: {error}") from None
 
 
 def _write(file, batches: Iterable[CsrBatch], names: dict[str, str], compression: str) -> None:

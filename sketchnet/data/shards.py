@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import re
 import zlib
 from collections.abc import Collection
 from pathlib import Path
@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.data.csr import CsrBatch
-from sketchnet.errors import InputError, StorageError
-from sketchnet.storage import write_json, writing
+from sketchnet.errors import InputError
+from sketchnet.storage import replacing, write_json, writing
 
 FORMAT_VERSION = 1
 _ARRAYS = ("indptr", "indices", "values", "labels", "label_indptr", "groups")
+_MANIFEST = "manifest.json"
 _PIECE = 1 << 24  # bytes read at a time for checksums
 
 
@@ -31,31 +32,34 @@ def shard_name(number: int) -> str:
 
 def write_shard(folder: Path, number: int, batch: CsrBatch, state: dict) -> None:
     """Write one shard of a data set; `state` is whatever its writer needs to go on after it."""
-    path = folder / shard_name(number)
-    new = folder / f".{path.name}.new"
-    shutil.rmtree(new, ignore_errors=True)
-    try:
-        with writing(path):
-            new.mkdir(parents=True)
-            files = {}
-            for name in _ARRAYS:
-                array = getattr(batch, name)
-                if array is not None:
-                    files[name] = _write_array(new / f"{name}.npy", _stored(name, array, batch))
-            manifest = {
-                "format": FORMAT_VERSION,
-                "shape": [batch.n_rows, batch.n_columns],
-                "entries": int(batch.indptr[-1]) - int(batch.indptr[0]),
-                "labels": _label_kind(files),
-                "files": files,
-                "state": state,
-            }
-            write_json(new / "manifest.json", manifest)
-            os.rename(new, path)
-            _sync_folder(folder)
-    except StorageError:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / shard_name(number)) as new:
+        new.mkdir()
+        files = {}
+        for name in _ARRAYS:
+            array = getattr(batch, name)
+            if array is not None:
+                files[name] = _write_array(new / f"{name}.npy", _stored(name, array, batch))
+        manifest = {
+            "format": FORMAT_VERSION,
+            "shape": [batch.n_rows, batch.n_columns],
+            "entries": int(batch.indptr[-1]) - int(batch.indptr[0]),
+            "labels": _label_kind(files),
+            "files": files,
+            "state": state,
+        }
+        write_json(new / _MANIFEST, manifest)
+    _sync_folder(folder)
+
+
+def is_shard(path: Path) -> bool:
+    """Whether a folder has the name and the content of a shard, whole or being written, and nothing else."""
+    if re.fullmatch(r"\.shard-\d{5,}\.sketchnet", path.name):
+        return True
+    names = {_MANIFEST, *(f"{name}.npy" for name in _ARRAYS)}
+    is_folder = re.fullmatch(r"shard-\d{5,}", path.name) and path.is_dir() and not path.is_symlink()
+    return bool(is_folder) and {entry.name for entry in path.iterdir()} <= names
 
 
 def finish(folder: Path, description: dict) -> None:
@@ -82,7 +86,7 @@ def shard_folders(folder: Path) -> list[Path]:
 
 def read_manifest(path: Path) -> dict:
     """A shard's manifest, if this version can read it."""
-    manifest = read_description(path / "manifest.json")
+    manifest = read_description(path / _MANIFEST)
     try:
         n_rows, n_columns = (int(x) for x in manifest["shape"])
         known = set(manifest["files"]) <= set(_ARRAYS) and {"indptr", "indices", "values"} <= set(manifest["files"])
@@ -90,7 +94,7 @@ def read_manifest(path: Path) -> dict:
         if n_rows < 0 or n_columns < 0 or not known or int(manifest["entries"]) < 0:
             raise ValueError
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError(f"{path / 'manifest.json'} is damaged") from None
+        raise InputError(f"{path / _MANIFEST} is damaged") from None
     return manifest
 
 
@@ -128,7 +132,7 @@ def map_shard(path: Path, verify: bool) -> CsrBatch:
     found = _label_kind(arrays)
     said = manifest.get("labels", found)  # which older manifests do not say
     if said != found:
-        raise InputError(f"{path / 'manifest.json'} says labels are {said!r}; by its files they are {found!r}")
+        raise InputError(f"{path / _MANIFEST} says labels are {said!r}; by its files they are {found!r}")
     n_rows, n_columns = manifest["shape"]
     per_row = [name for name in ("labels", "groups") if name in arrays and f"{name[:-1]}_indptr" not in arrays]
     fits = (
@@ -158,7 +162,9 @@ def _stored(name: str, array: np.ndarray, batch: CsrBatch) -> np.ndarray:
 
 def _write_array(path: Path, array: np.ndarray) -> dict:
     with open(path, "wb") as file:
-        np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+        array = np.ascontiguousarray(array)
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        file.write(array)  # NumPy's own writing tells of a full disk without the system's reason
         file.flush()
         os.fsync(file.fileno())
     return {"length": len(array), "dtype": array.dtype.str, "crc32": _checksum(path)}

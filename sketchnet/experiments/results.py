@@ -6,9 +6,9 @@ import json
 import os
 from pathlib import Path
 
-from sketchnet.errors import StorageError
+from sketchnet.errors import InputError, StorageError
 from sketchnet.experiments.experiment import Cell, Experiment, Values
-from sketchnet.storage import writing
+from sketchnet.storage import check_regular, writing
 
 
 def why_none(record: dict) -> tuple[str, str] | None:
@@ -39,10 +39,11 @@ class Results:
         if not self.path.exists():
             return []
         try:
-            lines = self.path.read_text(encoding="utf-8").splitlines()
+            check_regular(self.path)
+            text = self.path.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise StorageError(f"cannot read {self.path}: {error.strerror}") from None
-        records = []
+        records, lines = [], text.splitlines()
         for line in lines:
             try:
                 record = json.loads(line)
@@ -50,6 +51,8 @@ class Results:
                 continue  # cut off while it was written; it will be measured again
             if isinstance(record, dict) and {"scale", "recipe", "settings", "seed", "found"} <= record.keys():
                 records.append(record)
+        if not records and "\n" in text.strip("\n"):  # more than one line that was cut off
+            raise InputError(f"{self.path} has lines, but no results; choose another place for them")
         return records
 
     def __len__(self) -> int:

@@ -20,7 +20,7 @@ from sketchnet.experiments.experiment import Cell, Experiment
 from sketchnet.experiments.recipes import ALONE, ON_PROCESSOR, SPACES, find_recipe
 from sketchnet.experiments.results import Results, why_none
 from sketchnet.experiments.search import load_optuna, search_settings
-from sketchnet.storage import locked, writing
+from sketchnet.storage import workspace, writing
 
 RESULTS = "results.jsonl"
 
@@ -51,7 +51,7 @@ def reproduce(
     folder = Path(folder)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / RESULTS):
+    with workspace(folder / RESULTS):
         results = Results(folder / RESULTS)
         wanted = missing_cells(experiments, scale, results, search, seeds, first_seed)
         shared = [place for place in wanted if not _is_about_time(place[0])] if jobs > 1 else []

@@ -1,8 +1,8 @@
 """Out of core: project mapped rows, or a data set's shards, into a .npy file, resumable after a kill at any point.
 
-While it runs, the result lies in OUTPUT.partial beside OUTPUT.progress, a JSON file that says which job it is and how
-many units are done. Units are recorded only after their bytes are on disk, and the file gets its name only at the end,
-so nobody ever reads half a result. Units do not depend on each other: redoing one gives the same bytes.
+While it runs, the result lies in OUTPUT's workspace beside a record that says which job it is and how many units are
+done. Units are recorded only after their bytes are on disk, and the file gets its name only at the end, so nobody ever
+reads half a result. Units do not depend on each other: redoing one gives the same bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ from sketchnet.projection.device_choice import gpu_for
 from sketchnet.projection.operator import Operator, output_dtype
 from sketchnet.projection.rows import checked_parts, joined_dtype, places
 from sketchnet.projection.slicing import Plan, Unit
-from sketchnet.storage import locked, write_json, writing
+from sketchnet.storage import (
+    RECORD,
+    check_regular,
+    read_json,
+    remove,
+    workspace,
+    workspace_of,
+    write_json,
+    writing,
+)
 
 _RECORD_EVERY = 0.5  # seconds of work that a kill may cost; flushing after every unit would cost more
 
@@ -50,8 +59,7 @@ def project_to_file(
     there is one and it pays.
     """
     path, budget = Path(path), parse_memory(memory)
-    partial, record = path.with_name(path.name + ".partial"), _record(path)
-    with locked(path):
+    with workspace(path):
         parts = checked_parts(X, operator.d)
         dtype = output_dtype(joined_dtype(parts), dtype)
         plans, run = _plans(operator, parts, dtype, memory, device)
@@ -66,37 +74,45 @@ def project_to_file(
             "device": "cpu" if run == operator.run else "cuda",
             "plan": zlib.crc32(repr(plans).encode()),  # units are counted, so they must be the same ones
         }
-        done = _done(partial, record, job, overwrite)
-        if path.exists() and not partial.exists() and 0 < done == total:  # all was done but tidying up
-            record.unlink()
-            return np.load(path, mmap_mode="r")
+        done = _done(path, job, overwrite)
+        if was_ended(path) and done == total:
+            return np.load(path, mmap_mode="r" if X.n_rows else None)
         if path.exists() and not overwrite:
             raise _exists(path)
-        out = _open(partial, shape, dtype, overwrite) if done else None
+        out = _open(path, shape, dtype, overwrite) if done else None
         if out is None:
-            done, out = 0, _create(partial, record, shape, dtype, job)
+            done, out = 0, _create(path, shape, dtype, job)
         progress(done, total)
         recorded = time.monotonic()
         for done in _run(run, parts, plans, out, done):  # noqa: B020 (the count moves on)
             if time.monotonic() - recorded >= _RECORD_EVERY or done == total:
                 _flush(out)
-                write_json(record, {"job": job, "done": done})
+                write_json(_record(path), {"job": job, "done": done})
                 recorded = time.monotonic()
             progress(done, total)
         del out
-        os.replace(partial, path)
-        record.unlink()
+        with writing(path):
+            os.replace(_partial(path), path)
     return np.load(path, mmap_mode="r" if X.n_rows else None)
 
 
 def check_output(path: Path, overwrite: bool) -> None:
     """What `project_to_file` would refuse can be known before rows are read."""
-    if path.exists() and not overwrite and not _record(path).exists():  # or a run was cut off when all was done
+    if path.exists() and not overwrite and not was_ended(path):
         raise _exists(path)
 
 
+def was_ended(path: Path) -> bool:
+    """Whether a run was cut off when all was done but tidying up."""
+    return path.exists() and _record(path).exists() and not _partial(path).exists()
+
+
 def _record(path: Path) -> Path:
-    return path.with_name(path.name + ".progress")
+    return workspace_of(path) / RECORD
+
+
+def _partial(path: Path) -> Path:
+    return workspace_of(path) / "partial.npy"
 
 
 def _exists(path: Path) -> InputError:
@@ -127,46 +143,53 @@ def _run(run: Callable, parts: list[CsrBatch], plans: list[Plan], out: np.ndarra
         before += len(plan.units)
 
 
-def _done(partial: Path, record: Path, job: dict, overwrite: bool) -> int:
+def _done(path: Path, job: dict, overwrite: bool) -> int:
     """Units that an unfinished run of this very job has completed."""
+    record = _record(path)
     if not record.exists():
         return 0
     try:
-        found = json.loads(record.read_text())
-        theirs, done = dict(found["job"]), int(found["done"])
-    except (ValueError, KeyError, TypeError):
+        content = read_json(record)
+        theirs, done = dict(content["job"]), int(content["done"])
+    except (InputError, ValueError, KeyError, TypeError):
         if overwrite:
             return 0
-        raise InputError(f"{record} is damaged; ask to overwrite, or remove it and {partial}") from None
+        raise InputError(f"{record} is damaged; ask to overwrite, or remove {record.parent}") from None
     different = [key for key in job if theirs.get(key) != json.loads(json.dumps(job[key]))]
-    if different and not overwrite:
+    if different and not overwrite and not was_ended(path):
         name = different[0]
         raise InputError(
-            f"{partial} belongs to another job: its {name} is {theirs.get(name)}, this one's is {job[name]}; "
-            "ask to overwrite it, or finish it first"
+            f"{path} is what another job was making when it was interrupted: its {name} is {theirs.get(name)}, this "
+            f"one's is {job[name]}; ask to overwrite it, or finish it first"
         )
     return 0 if different else done
 
 
-def _open(partial: Path, shape: tuple[int, int], dtype, overwrite: bool) -> np.ndarray | None:
+def _open(path: Path, shape: tuple[int, int], dtype, overwrite: bool) -> np.ndarray | None:
     """The unfinished result, if it is as large as it was made; else None, or an error if it may not be overwritten."""
+    partial = _partial(path)
+    if not partial.exists():
+        return None
     try:
+        check_regular(partial)
         np.load(partial, mmap_mode="r")  # refuses a file that is too short, which "r+" would fill up with zeros
-        found = np.load(partial, mmap_mode="r+")
-        if found.shape == shape and found.dtype == dtype:
-            return found
-        wrong = f"holds {found.shape} of {found.dtype}, not {shape} of {dtype}"
+        array = np.load(partial, mmap_mode="r+")
+        if array.shape == shape and array.dtype == dtype:
+            return array
+        wrong = f"holds {array.shape} of {array.dtype}, not {shape} of {dtype}"
     except (OSError, ValueError, EOFError) as error:
         wrong = f"is damaged ({error})"
     if overwrite:
         return None
-    raise InputError(f"{partial} {wrong}; ask to overwrite it")
+    raise InputError(f"the unfinished {path}, in {partial.parent}, {wrong}; ask to overwrite it")
 
 
-def _create(partial: Path, record: Path, shape: tuple[int, int], dtype, job: dict) -> np.ndarray:
-    record.unlink(missing_ok=True)
+def _create(path: Path, shape: tuple[int, int], dtype, job: dict) -> np.ndarray:
+    partial, record = _partial(path), _record(path)
+    remove(record)
+    remove(partial)
     try:
-        with writing(partial):
+        with writing(path):
             if shape[0] == 0:  # nothing to map
                 with open(partial, "wb") as file:
                     np.save(file, np.empty(shape, dtype))
@@ -176,7 +199,7 @@ def _create(partial: Path, record: Path, shape: tuple[int, int], dtype, job: dic
                     with open(partial, "r+b") as file:
                         os.posix_fallocate(file.fileno(), 0, partial.stat().st_size)
     except StorageError:
-        partial.unlink(missing_ok=True)
+        remove(partial)
         raise
     write_json(record, {"job": job, "done": 0})
     return np.load(partial, mmap_mode="r+" if shape[0] else None)

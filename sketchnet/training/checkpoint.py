@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,14 +16,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from sketchnet.errors import InputError, StorageError
-from sketchnet.storage import locked, replacing, write_json, writing
+from sketchnet.storage import remove, replacing, workspace, workspace_of, write_json, writing
 
 FORMAT = 1
 _DTYPES = {torch.float32: "F32", torch.int64: "I64"}
 CONFIG, WEIGHTS, HISTORY, CHECKPOINT = "config.json", "weights.safetensors", "history.jsonl", "checkpoint.safetensors"
 PRETRAINING = "pretraining.safetensors"  # until the first checkpoint
-_ASIDE, _BACK = ".replaced", ".restored"  # folders for a model, until another has begun in its place or it is back
-_NEW = ".incoming"  # and for one that is being written
+# In the folder's workspace: a model until another has begun in its place, one on its way back, one being written.
+_ASIDE, _BACK, _NEW = "replaced", "restored", "incoming"
 FILES = (CONFIG, WEIGHTS, HISTORY, CHECKPOINT, PRETRAINING)
 
 
@@ -88,7 +87,7 @@ def held(folder: Path) -> Iterator[None]:
     """Keep a folder, made if there is none, from other processes; what one left half done in it is settled."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder):
+    with workspace(folder, inside=True):
         settle(folder)
         try:
             yield
@@ -98,25 +97,24 @@ def held(folder: Path) -> Iterator[None]:
 
 def set_aside(folder: Path) -> None:
     """Put a model that is to be replaced aside, until there is something of the new one."""
-    found, back = [folder / name for name in FILES if (folder / name).exists()], folder / _BACK
-    if found:
+    files, work = [folder / name for name in FILES if (folder / name).exists()], workspace_of(folder, inside=True)
+    if files:
         with writing(folder):
-            back.mkdir(exist_ok=True)
-            for path in found:
-                path.rename(back / path.name)
-            back.rename(folder / _ASIDE)
+            (work / _BACK).mkdir(exist_ok=True)
+            for path in files:
+                path.rename(work / _BACK / path.name)
+            (work / _BACK).rename(work / _ASIDE)
 
 
 def settle(folder: Path) -> None:
     """Forget the model that was put aside, or, where nothing came of the new one, bring it back. Cut off at any point,
     the next call goes on.
     """
-    aside, back, new = folder / _ASIDE, folder / _BACK, folder / _NEW
+    aside, back, new = (workspace_of(folder, inside=True) / name for name in (_ASIDE, _BACK, _NEW))
     with writing(folder):
-        if new.is_dir():
-            shutil.rmtree(new)
+        remove(new)
         if aside.is_dir():
-            shutil.rmtree(aside) if has_begun(folder) else aside.rename(back)
+            remove(aside) if has_begun(folder) else aside.rename(back)
         if back.is_dir():
             _move(back, folder)
 
@@ -132,7 +130,7 @@ def write_model(folder: Path, tensors: dict[str, torch.Tensor], records: list[di
     """Put a finished model into a folder that is `held`, in the place of another if there is one. Cut off at any point,
     the next to hold or load it finds the one or the other, whole.
     """
-    new = folder / _NEW
+    new = workspace_of(folder, inside=True) / _NEW
     with writing(folder):
         new.mkdir()
     write_tensors(new / WEIGHTS, tensors)
@@ -145,8 +143,9 @@ def write_model(folder: Path, tensors: dict[str, torch.Tensor], records: list[di
 
 def recover(folder: Path) -> None:
     """Bring back a model that was put aside by a process that was killed before there was something of the new one."""
-    if (folder / _BACK).is_dir() or ((folder / _ASIDE).is_dir() and not has_begun(folder)):
-        with suppress(StorageError), locked(folder):  # else it is being written, or others must do it
+    work = workspace_of(folder, inside=True)
+    if (work / _BACK).is_dir() or ((work / _ASIDE).is_dir() and not has_begun(folder)):
+        with suppress(StorageError), workspace(folder, inside=True, keep=True):  # else it is being written
             settle(folder)
 
 

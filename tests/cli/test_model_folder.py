@@ -7,31 +7,27 @@ import pytest
 from sketchnet.cli import _go_on
 from sketchnet.cli.model_folder import reading_folder
 from sketchnet.errors import InputError
+from sketchnet.storage import workspace, workspace_of
 from sketchnet.training import checkpoint
+from sketchnet.training.model import load_model
 from sketchnet.training.processes import Processes
 from tests.cli.command_line import bad, contents, good, sketchnet
 from tests.cli.planted import TINY
+from tests.other_writer import held_by_another
 
 ROWS = "1 1:1\n-1 2:1\n" * 20
 
 
-@pytest.mark.parametrize("source", ["data/rows.svm", "data/train", "nothing.svm"])
-def test_a_folder_named_data_is_not_removed(source, tmp_path):
+@pytest.mark.parametrize("source", [".sketchnet/rows.svm", ".sketchnet/train", "nothing.svm"])
+def test_a_folder_where_rows_would_be_kept_is_not_removed(source, tmp_path):
     """Neither the rows that were trained on, nor others, nor when the input is bad."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "rows.svm").write_text(ROWS)
-    good("ingest", "data/rows.svm", "data/train", cwd=tmp_path)
+    (tmp_path / ".sketchnet").mkdir()
+    (tmp_path / ".sketchnet" / "rows.svm").write_text(ROWS)
+    good("ingest", ".sketchnet/rows.svm", ".sketchnet/train", cwd=tmp_path)
     before = contents(tmp_path)
-    bad(
-        "train",
-        source,
-        "--out",
-        ".",
-        *TINY,
-        message="data was not made by sketchnet, which would keep its rows there; choose",
-        cwd=tmp_path,
-    )
-    bad("train", source, "--out", ".", *TINY, "--overwrite", message="data was not made by sketchnet", cwd=tmp_path)
+    message = ".sketchnet is where sketchnet would keep unfinished work, but it is not sketchnet's; move it away"
+    for more in ((), ("--overwrite",)):
+        bad("train", source, "--out", ".", *TINY, *more, message=message, cwd=tmp_path)
     assert contents(tmp_path) == before
 
 
@@ -99,26 +95,27 @@ def test_rows_that_a_training_would_go_on_with_stay_when_memory_runs_out(begun, 
     out = tmp_path / "model"
 
     def run_out():
-        with reading_folder(out, Processes(), False) as work:
-            (work / "train").touch()
+        with reading_folder(out, Processes(), False) as rows:
+            rows.mkdir()
             if begun:
                 (out / checkpoint.CHECKPOINT).touch()
             raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
 
     with pytest.raises(RuntimeError, match="out of memory"):
         run_out()
-    assert (out / "data" / "train").exists() == begun
+    assert (out / ".sketchnet" / "rows").exists() == begun
 
 
-@pytest.mark.parametrize("place", [".replaced", ".restored"])
+@pytest.mark.parametrize("place", ["replaced", "restored"])
 def test_a_run_that_was_killed_before_it_had_something(place, tmp_path):
     (tmp_path / "rows.svm").write_text(ROWS)
     good("train", "rows.svm", "--out", "model", *TINY, cwd=tmp_path)
     before = contents(tmp_path)
-    (tmp_path / "model" / place).mkdir()
-    for name in ("config.json", "weights.safetensors"):
-        (tmp_path / "model" / name).rename(tmp_path / "model" / place / name)
-    checkpoint.settle(tmp_path / "model")
+    with workspace(tmp_path / "model", inside=True, keep=True) as work:
+        (work / place).mkdir()
+        for name in ("config.json", "weights.safetensors"):
+            (tmp_path / "model" / name).rename(work / place / name)
+    load_model(tmp_path / "model")
     assert contents(tmp_path) == before
 
 
@@ -132,14 +129,13 @@ def test_after_an_interrupted_overwrite(monkeypatch):
 def test_what_an_interrupted_run_has_read_goes_on_and_can_be_overwritten(tmp_path):
     """Reading that was cut off is gone on with; --overwrite forgets it, though it was to read otherwise."""
     (tmp_path / "rows.svm").write_text(ROWS)
-    work = tmp_path / "model" / "data"
-    good("ingest", "rows.svm", work / "train", cwd=tmp_path)  # as an interruption leaves it
-    (work / ".sketchnet-work").touch()
-    (work / "train.lock").touch()
-    before = contents(work / "train")
-    message = "model/data/train is another data set, or an unfinished one"
+    (tmp_path / "model").mkdir()
+    with workspace(tmp_path / "model", inside=True, keep=True) as work:
+        good("ingest", "rows.svm", work / "rows" / "train", cwd=tmp_path)  # as an interruption leaves it
+    before = contents(work / "rows" / "train")
+    message = "model/.sketchnet/rows/train is another data set, or an unfinished one"
     bad("train", "rows.svm", "--out", "model", *TINY, "--columns", "9", message=message, cwd=tmp_path)
-    assert contents(work / "train") == before
+    assert contents(work / "rows" / "train") == before
     good("train", "rows.svm", "--out", "model", *TINY, "--columns", "9", "--overwrite", cwd=tmp_path)
     assert {path.name for path in (tmp_path / "model").iterdir()} == {
         "config.json",
@@ -149,25 +145,23 @@ def test_what_an_interrupted_run_has_read_goes_on_and_can_be_overwritten(tmp_pat
 
 
 def test_another_command_does_not_remove_what_a_running_one_reads(tmp_path):
-    from sketchnet.storage import locked
-
     (tmp_path / "rows.svm").write_text(ROWS)
-    work = tmp_path / "model" / "data"
-    good("ingest", "rows.svm", work / "train", cwd=tmp_path)
-    (work / ".sketchnet-work").touch()
-    before = contents(work)
-    with locked(work):
+    (tmp_path / "model").mkdir()
+    with held_by_another(tmp_path / "model", inside=True):
+        rows = workspace_of(tmp_path / "model", inside=True) / "rows"
+        good("ingest", "rows.svm", rows / "train", cwd=tmp_path)
+        before = contents(rows)
         done = sketchnet("train", "rows.svm", "--out", "model", "--columns", "9", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "another process is writing model/data" in done.stderr
-    assert contents(work) == before
+        assert done.returncode == 1
+        assert "another process is writing model" in done.stderr
+        assert contents(rows) == before
 
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_bad_input_loses_nothing_that_an_interrupted_run_has_read(begun, tmp_path):
     def read(end):
-        with reading_folder(tmp_path / "model", Processes(), False) as work:
-            (work / "train").touch()
+        with reading_folder(tmp_path / "model", Processes(), False) as rows:
+            rows.mkdir(exist_ok=True)
             raise end
 
     if begun:
@@ -175,4 +169,4 @@ def test_bad_input_loses_nothing_that_an_interrupted_run_has_read(begun, tmp_pat
             read(KeyboardInterrupt())
     with pytest.raises(InputError):
         read(InputError("--test names no file"))
-    assert (tmp_path / "model" / "data" / "train").exists() == begun
+    assert (tmp_path / "model" / ".sketchnet" / "rows").exists() == begun

@@ -77,11 +77,11 @@ def test_a_text_file_is_not_read_again(folder):
     path, X = folder
     write_svmlight(path / "x.svm", X, np.ones(300))
     _stop_early(path, "x.svm")
-    rows = path / "y.npy.rows"
+    rows = path / ".y.npy.sketchnet" / "rows"
     before = {p.name: p.stat().st_mtime_ns for p in rows.rglob("*.npy")}
     assert before
     other = sketchnet("project", "x.svm", "y.npy", "-k", "60", cwd=path)
-    assert "y.npy.partial belongs to another job" in other.stderr
+    assert "y.npy is what another job was making when it was interrupted" in other.stderr
     assert {p.name: p.stat().st_mtime_ns for p in rows.rglob("*.npy")} == before
     assert sketchnet("project", "x.svm", "y.npy", "-k", "50", cwd=path).returncode == 0
     assert sorted(p.name for p in path.iterdir()) == ["x.npz", "x.svm", "y.npy"]
@@ -95,24 +95,43 @@ def test_an_interruption_costs_nothing_with_overwrite(folder):
     write_svmlight(path / "x.svm", X, np.ones(300))
     (path / "y.npy").write_text("an older result")
     _stop_early(path, "x.svm", "--overwrite")
-    before = {p.name: p.stat().st_mtime_ns for p in (path / "y.npy.rows").rglob("*.npy")}
+    before = {p.name: p.stat().st_mtime_ns for p in (path / ".y.npy.sketchnet" / "rows").rglob("*.npy")}
     _stop_early(path, "x.svm", "--overwrite")
-    assert {p.name: p.stat().st_mtime_ns for p in (path / "y.npy.rows").rglob("*.npy")} == before
+    assert {p.name: p.stat().st_mtime_ns for p in (path / ".y.npy.sketchnet" / "rows").rglob("*.npy")} == before
     assert sketchnet("project", "x.svm", "y.npy", "-k", "50", "--overwrite", cwd=path).returncode == 0
     assert np.load(path / "y.npy").shape == (300, 50)
     assert sorted(p.name for p in path.iterdir()) == ["x.npz", "x.svm", "y.npy"]
 
 
-def test_rows_do_not_stay(folder):
-    """If the end was cut off, or the result came from elsewhere."""
+@pytest.mark.parametrize("cut", ["before anything goes", "when the rows have gone"])
+def test_cut_off_after_the_last_rename(cut, folder):
+    """All was done but tidying up: the next run says so, and tidies up."""
     path, X = folder
     write_svmlight(path / "x.svm", X, np.ones(300))
-    code = "from sketchnet.cli import work_folder\n        work_folder._remove = lambda work: os._exit(9)"
-    _stop_early(path, "x.svm", code=code)
-    assert (path / "y.npy.rows").exists()
-    assert "y.npy exists already" in sketchnet("project", "x.svm", "y.npy", "-k", "50", cwd=path).stderr
+    code = """from sketchnet import storage
+        real, removed = storage.remove, []
+        def remove(path):
+            if path.parent.name == ".y.npy.sketchnet" and os.path.exists("y.npy"):
+                real(path) if WHEN and path.name == "rows" else None
+                os._exit(9)
+            real(path)
+        storage.remove = remove"""
+    _stop_early(path, "x.svm", code=code.replace("WHEN", str(cut.startswith("when"))))
+    assert (path / "y.npy").exists()
+    assert (path / ".y.npy.sketchnet").exists()
+    whole = (path / "y.npy").read_bytes()
+    done = sketchnet("project", "x.svm", "y.npy", "-k", "50", cwd=path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("y.npy: 300 x ")
+    assert (path / "y.npy").read_bytes() == whole
     assert sorted(p.name for p in path.iterdir()) == ["x.npz", "x.svm", "y.npy"]
-    (path / "y.npy").unlink()
+    assert "y.npy exists already" in sketchnet("project", "x.svm", "y.npy", "-k", "50", cwd=path).stderr
+
+
+def test_rows_do_not_stay(folder):
+    """If the result came from elsewhere."""
+    path, X = folder
+    write_svmlight(path / "x.svm", X, np.ones(300))
     _stop_early(path, "x.svm")
     assert sketchnet("project", "x.npz", "y.npy", "-k", "50", "--overwrite", cwd=path).returncode == 0
     assert sorted(p.name for p in path.iterdir()) == ["x.npz", "x.svm", "y.npy"]
@@ -136,7 +155,7 @@ def test_an_unfinished_run_on_another_data_set_is_left_alone(folder):
     _stop_early(path, "x")
     done = sketchnet("project", "other", "y.npy", "-k", "50", cwd=path)
     assert done.returncode == 2
-    assert "y.npy.partial belongs to another job: its source is" in done.stderr
+    assert "y.npy is what another job was making when it was interrupted: its source is" in done.stderr
     assert sketchnet("project", "x", "y.npy", "-k", "50", cwd=path).returncode == 0
     assert np.array_equal(np.load(path / "y.npy"), CountSketch(50).sample(5000, 0).apply(X))
 

@@ -25,7 +25,7 @@ def model(folder):
         for name in ("seconds", "seconds_to_best"):
             record.pop(name, None)
     assert not (folder / "checkpoint.safetensors").exists()
-    assert not (folder / "data").exists()
+    assert not (folder / ".sketchnet").exists()
     return (folder / "weights.safetensors").read_bytes(), (folder / "config.json").read_bytes(), history
 
 

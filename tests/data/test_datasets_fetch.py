@@ -216,7 +216,7 @@ def test_a_connection_that_breaks(tmp_path):
 
 def test_a_folder_that_cannot_be_written(site, tmp_path):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(StorageError, match="cannot be written"):
+    with pytest.raises(StorageError, match="cannot write"):
         download(Remote("a.gz", (f"{site[1]}a.gz",)), tmp_path / "file")
 
 

@@ -10,13 +10,14 @@ import sys
 import time
 from itertools import islice
 
-import numpy as np
 import pytest
 
-from sketchnet.data import Synthetic, ingest, open_shards, write_svmlight
+from sketchnet.data import Synthetic, ingest, open_shards, shards, write_svmlight
 from sketchnet.data.sources import SyntheticSource
 from sketchnet.errors import InputError, StorageError
+from sketchnet.storage import workspace
 from tests.data.test_shards import same
+from tests.other_writer import held_by_another
 
 DATA = Synthetic(n=2000, d=500, density=0.02, seed=3)
 
@@ -130,30 +131,28 @@ def test_another_jobs_unfinished_run_is_kept(tmp_path):
 
 
 def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
-    real, written = np.lib.format.write_array, []
+    real, written = shards._write_array, []
 
-    def full(file, array, **options):
-        written.append(file.name)
+    def full(path, array):
+        written.append(path)
         if len(written) > 13:
             raise OSError(28, os.strerror(28))
-        real(file, array, **options)
+        return real(path, array)
 
-    monkeypatch.setattr(np.lib.format, "write_array", full)
+    monkeypatch.setattr(shards, "_write_array", full)
     with pytest.raises(StorageError, match=r"no room on the disk for .*shard-0000\d; what was finished before is kept"):
         ingest(source(), tmp_path / "x", shard_entries=1500)
     assert len(list((tmp_path / "x").glob("shard-*"))) == 3
     assert not list((tmp_path / "x").glob(".shard*"))
-    monkeypatch.setattr(np.lib.format, "write_array", real)
+    monkeypatch.setattr(shards, "_write_array", real)
     ingest(source(), tmp_path / "x", shard_entries=1500)
     same(open_shards(tmp_path / "x")[:], DATA.rows(slice(0, 1600)))
 
 
 def test_a_second_writer_is_refused(tmp_path):
-    def progress(fraction, rows):
-        with pytest.raises(StorageError, match="another process is writing"):
-            ingest(source(), tmp_path / "x")
-
-    ingest(source(1000), tmp_path / "x", progress=progress)
+    with held_by_another(tmp_path / "x"), pytest.raises(StorageError, match="another process is writing"):
+        ingest(source(), tmp_path / "x")
+    assert not list(tmp_path.iterdir())
 
 
 def test_ids_beyond_the_width_are_an_error(tmp_path):
@@ -181,11 +180,12 @@ def test_what_is_overwritten_stays_until_the_new_is_whole(tmp_path):
 @pytest.mark.parametrize("cut", ["before the first rename", "between the renames", "after the second"])
 def test_an_overwrite_that_was_cut_off_at_its_end(cut, tmp_path):
     ingest(source(), tmp_path / "x")
-    ingest(source(), tmp_path / ".x.replacing", n_columns=600)
-    if cut != "before the first rename":
-        (tmp_path / "x").rename(tmp_path / ".x.replaced")
-    if cut == "after the second":
-        (tmp_path / ".x.replacing").rename(tmp_path / "x")
+    with workspace(tmp_path / "x", keep=True) as work:
+        ingest(source(), work / "replacing", n_columns=600)
+        if cut != "before the first rename":
+            (tmp_path / "x").rename(work / "replaced")
+        if cut == "after the second":
+            (work / "replacing").rename(tmp_path / "x")
     assert ingest(source(), tmp_path / "x", n_columns=600, overwrite=True)["columns"] == 600
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
@@ -193,8 +193,9 @@ def test_an_overwrite_that_was_cut_off_at_its_end(cut, tmp_path):
 def test_what_was_replaced_does_not_come_back(tmp_path):
     """A torso of the old data set is removed by the next run, and never taken for the data set."""
     ingest(source(), tmp_path / "x")
-    shutil.copytree(tmp_path / "x", tmp_path / ".x.replaced")
-    (tmp_path / ".x.replaced" / "dataset.json").unlink()
+    with workspace(tmp_path / "x", keep=True) as work:
+        shutil.copytree(tmp_path / "x", work / "replaced")
+        (work / "replaced" / "dataset.json").unlink()
     (tmp_path / "x").rename(tmp_path / "kept")
     assert ingest(source(), tmp_path / "x", n_columns=600)["columns"] == 600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "x"]

@@ -14,6 +14,7 @@ from sketchnet.experiments.results import Results
 from sketchnet.experiments.runner import RESULTS, missing_cells, reproduce
 from sketchnet.experiments.search import search_settings
 from sketchnet.experiments.verdict import CONFIRMED, DENIED, OPEN, count_verdicts, of_claim, of_entry
+from tests.other_writer import held_by_another
 
 
 @pytest.fixture
@@ -194,11 +195,15 @@ def test_every_recipe_that_can_be_searched_tells_its_validation_error():
 
 
 def test_two_processes_cannot_write_one_file(tmp_path, calls):
-    from sketchnet.errors import StorageError
-    from sketchnet.storage import locked
-
-    with locked(tmp_path / RESULTS), pytest.raises(StorageError, match="another process"):
+    with held_by_another(tmp_path / RESULTS), pytest.raises(StorageError, match="another process"):
         reproduce([toy_experiment(1)], "smoke", tmp_path)
+
+
+def test_a_file_that_has_no_results_is_left_alone(tmp_path, calls):
+    (tmp_path / RESULTS).write_text("my own\nresults\n")
+    with pytest.raises(InputError, match=f"{RESULTS} has lines, but no results"):
+        reproduce([toy_experiment(1)], "smoke", tmp_path)
+    assert (tmp_path / RESULTS).read_text() == "my own\nresults\n"
 
 
 def test_time_is_measured_alone(tmp_path, calls, monkeypatch):

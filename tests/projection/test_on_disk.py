@@ -1,6 +1,5 @@
 """Out of core: resumable after a kill at any point, with the same bytes; bad situations lose nothing."""
 
-import fcntl
 import json
 import os
 import random
@@ -18,7 +17,9 @@ from sketchnet.data import CsrBatch, open_shards
 from sketchnet.errors import InputError, StorageError
 from sketchnet.projection import CountSketch, Gaussian
 from sketchnet.projection.on_disk import project_to_file
+from sketchnet.storage import RECORD, workspace_of
 from tests.data.test_shards import write
+from tests.other_writer import held_by_another
 from tests.projection.schemes import LAWS, every_law
 
 N, D, K = 600, 2**33, 64
@@ -57,7 +58,7 @@ def test_resumes_in_any_shard_with_the_same_bytes(law, tmp_path):
     for units in range(1, totals[0], max(1, totals[0] // 7)):
         with pytest.raises(Interrupted):
             project_to_file(operator, data, path, memory=60_000, progress=stop_after(units))
-        assert json.loads((tmp_path / "result.npy.progress").read_text())["done"] == units
+        assert json.loads(_work(tmp_path, RECORD).read_text())["done"] == units
     seen = []
     result = project_to_file(operator, data, path, memory=60_000, progress=lambda done, total: seen.append(done))
     assert seen == list(range(units, totals[0] + 1))  # nothing twice
@@ -75,10 +76,15 @@ def test_resumes_with_the_same_bytes(law, tmp_path):
         with pytest.raises(Interrupted):
             project_to_file(operator, batch(), path, memory=60_000, progress=stop_after(units))
         assert not path.exists()
-        assert json.loads((tmp_path / "result.npy.progress").read_text())["done"] == units
+        assert json.loads(_work(tmp_path, RECORD).read_text())["done"] == units
     result = project_to_file(operator, batch(), path, memory=60_000)
     assert np.array_equal(result, whole)
     assert [p.name for p in tmp_path.iterdir()] == ["result.npy"]
+
+
+def _work(folder: Path, name: str) -> Path:
+    """A file in the workspace of `folder`/result.npy."""
+    return workspace_of(folder / "result.npy") / name
 
 
 def run_and_kill(command: list[str], progress: Path, delay: float) -> bool:
@@ -111,7 +117,7 @@ def test_killed_and_resumed_equals_uninterrupted(kills, tmp_path):
         command = [*base, str(path), *options]
         # several kills of one job, until it ends
         while not path.exists():
-            progress = path.with_name(path.name + ".progress")
+            progress = workspace_of(path) / RECORD
             killed += run_and_kill(command, progress, rng.uniform(0, 0.5 * duration))
             if killed >= kills:
                 subprocess.run(command, check=True, capture_output=True)
@@ -154,8 +160,8 @@ def test_a_damaged_record_is_an_error(tmp_path):
     operator = Gaussian(K).sample(D, 5)
     with pytest.raises(Interrupted):
         project_to_file(operator, batch(), path, memory=60_000, progress=stop_after(3))
-    (tmp_path / "result.npy.progress").write_text('{"job"')
-    with pytest.raises(InputError, match="progress is damaged"):
+    _work(tmp_path, RECORD).write_text('{"job"')
+    with pytest.raises(InputError, match="job.json is damaged"):
         project_to_file(operator, batch(), path, memory=60_000)
     assert np.array_equal(
         project_to_file(operator, batch(), path, memory=60_000, overwrite=True), operator.apply(batch())
@@ -164,10 +170,8 @@ def test_a_damaged_record_is_an_error(tmp_path):
 
 def test_a_second_writer_is_refused(tmp_path):
     path = tmp_path / "result.npy"
-    with open(tmp_path / "result.npy.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(StorageError, match=r"another process is writing .*result\.npy"):
-            project_to_file(CountSketch(K).sample(D, 5), batch(), path)
+    with held_by_another(path), pytest.raises(StorageError, match=r"another process is writing .*result\.npy"):
+        project_to_file(CountSketch(K).sample(D, 5), batch(), path)
     assert project_to_file(CountSketch(K).sample(D, 5), batch(), path).shape == (N, K)
 
 
@@ -231,21 +235,29 @@ def other_shape(partial: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda partial: os.truncate(partial, 1000), "partial is damaged"),
-        (lambda partial: os.truncate(partial, 0), "partial is damaged"),
-        (os.unlink, "partial is damaged"),
-        (other_shape, r"partial holds \(3, 2\) of float32, not"),
+        (lambda partial: os.truncate(partial, 1000), "the unfinished .*result.npy, in .*, is damaged"),
+        (lambda partial: os.truncate(partial, 0), "the unfinished .*result.npy, in .*, is damaged"),
+        (other_shape, r"the unfinished .*result.npy, in .*, holds \(3, 2\) of float32, not"),
     ],
 )
 def test_a_damaged_partial_file_is_refused_or_overwritten(spoil, message, tmp_path):
     path, operator = tmp_path / "result.npy", Gaussian(K).sample(D, 5)
     with pytest.raises(Interrupted):
         project_to_file(operator, batch(), path, memory=60_000, progress=stop_after(5))
-    spoil(tmp_path / "result.npy.partial")
+    spoil(_work(tmp_path, "partial.npy"))
     with pytest.raises(InputError, match=message + ".*ask to overwrite it"):
         project_to_file(operator, batch(), path, memory=60_000)
     result = project_to_file(operator, batch(), path, memory=60_000, overwrite=True)
     assert np.array_equal(result, operator.apply(batch()))
+    assert [p.name for p in tmp_path.iterdir()] == ["result.npy"]
+
+
+def test_a_result_that_was_removed_is_made_again(tmp_path):
+    path, operator = tmp_path / "result.npy", Gaussian(K).sample(D, 5)
+    with pytest.raises(Interrupted):
+        project_to_file(operator, batch(), path, memory=60_000, progress=stop_after(5))
+    _work(tmp_path, "partial.npy").unlink()
+    assert np.array_equal(project_to_file(operator, batch(), path, memory=60_000), operator.apply(batch()))
     assert [p.name for p in tmp_path.iterdir()] == ["result.npy"]
 
 
@@ -254,7 +266,7 @@ def test_an_old_result_does_not_pass_for_an_interrupted_new_one(tmp_path):
     np.save(path, np.zeros((N, K), np.float32))
     with pytest.raises(Interrupted):
         project_to_file(operator, batch(), path, memory=60_000, overwrite=True, progress=stop_after(5))
-    (tmp_path / "result.npy.partial").unlink()
+    _work(tmp_path, "partial.npy").unlink()
     with pytest.raises(InputError, match="exists already"):
         project_to_file(operator, batch(), path, memory=60_000)
     result = project_to_file(operator, batch(), path, memory=60_000, overwrite=True)

@@ -11,10 +11,10 @@ import pytest
 from scipy import sparse
 
 from sketchnet.errors import InputError, Interrupted, StorageError
-from sketchnet.storage import locked
 from sketchnet.training import checkpoint
 from sketchnet.training.loop import Examples, train
 from sketchnet.training.steps import evaluate
+from tests.other_writer import held_by_another
 from tests.training.toy import assert_same_network, examples, make_model, toy, trained
 
 
@@ -109,7 +109,8 @@ def test_a_finished_run_is_loaded_and_another_model_is_refused(tmp_path):
 
 def test_two_processes_do_not_share_a_folder(tmp_path):
     folder = tmp_path / "model"
-    with locked(folder), pytest.raises(StorageError, match="another process is writing"):
+    folder.mkdir()
+    with held_by_another(folder, inside=True), pytest.raises(StorageError, match="another process is writing"):
         trained(folder=folder)
     assert not (folder / checkpoint.CONFIG).exists()
     trained(folder=folder)

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from sketchnet.errors import InputError, StorageError
-from sketchnet.storage import locked
 from sketchnet.training import load_model
+from tests.other_writer import held_by_another
 from tests.training.toy import make_model, trained
 
 
@@ -81,7 +81,10 @@ def test_a_save_that_is_killed_leaves_one_model_or_the_other(folder, tmp_path, m
 
     for place in left:
         shutil.copytree(place, f"{place}-again")
-        with locked(place), suppress(InputError):  # locked, nothing is brought back: no mixture may be loaded
+        with (
+            held_by_another(place, inside=True),
+            suppress(InputError),
+        ):  # locked, nothing is brought back: no mixture may be loaded
             is_new(load_model(place))
     found = [is_new(load_model(place)) for place in left]
     assert found == sorted(found)
@@ -96,7 +99,7 @@ def test_a_save_that_is_killed_leaves_one_model_or_the_other(folder, tmp_path, m
 def test_a_folder_that_another_process_writes_is_left_alone(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     model = load_model(folder)
-    with locked(folder), pytest.raises(StorageError, match="another process is writing"):
+    with held_by_another(folder, inside=True), pytest.raises(StorageError, match="another process is writing"):
         model.save(folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 

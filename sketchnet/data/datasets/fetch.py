@@ -10,11 +10,11 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sketchnet.errors import StorageError
+from sketchnet.storage import replacing, writing
 
 _STEP = 1 << 18
 _TIMEOUT = 60  # seconds without a byte
@@ -41,41 +41,39 @@ def download(remote: Remote, folder: Path, progress: Callable[[int, int], None] 
 
     Without `progress`, a terminal shows one line; anything else shows nothing.
     """
-    target = folder / remote.name
-    part = folder / f".{remote.name}.{os.getpid()}.part"
-    failures = []
-    try:
+    target, failures = folder / remote.name, []
+    with writing(target):
         folder.mkdir(parents=True, exist_ok=True)
-        for url in remote.urls:
-            try:
+    for url in remote.urls:
+        try:
+            with replacing(target) as part:
                 checksum = _transfer(remote, url, part, progress or _terminal_progress(remote.name))
-                _check(remote, part, checksum)
-            except urllib.error.HTTPError as error:
-                error.close()
-                failures.append(f"{url}: {error}")
-            except _NETWORK as error:
-                failures.append(f"{url}: {getattr(error, 'reason', None) or error}")
-            except _BadDownload as error:
-                failures.append(f"{url}: {error}")
-            else:
+                _check(remote, part, target, checksum)
                 if remote.checksum is None:
-                    _record(target).write_text(f"{checksum.partition(':')[2]}  {remote.name}\n")
-                os.replace(part, target)
-                return target
-    except OSError as error:
-        raise StorageError(f"{target} cannot be written: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            part.unlink()
+                    with replacing(_record(target)) as record:
+                        record.write_text(f"{checksum.partition(':')[2]}  {remote.name}\n")
+            return target
+        except _BadDownload as error:
+            failures.append(f"{url}: {error}")
     raise StorageError("; ".join(failures))
 
 
 class _BadDownload(Exception):
-    """What arrived is not what was published."""
+    """Nothing arrived, or not what was published."""
 
 
 def _transfer(remote: Remote, url: str, part: Path, progress: Callable[[int, int], None]) -> str:
     """Write what the server sends, and return its checksum."""
+    try:
+        return _receive(remote, url, part, progress)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise _BadDownload(error) from None
+    except _NETWORK as error:
+        raise _BadDownload(getattr(error, "reason", None) or error) from None
+
+
+def _receive(remote: Remote, url: str, part: Path, progress: Callable[[int, int], None]) -> str:
     algorithm = remote.checksum.partition(":")[0] if remote.checksum else "sha256"
     digest = hashlib.new(algorithm, usedforsecurity=False)
     request = urllib.request.Request(url, headers={"User-Agent": "sketchnet"})
@@ -93,14 +91,13 @@ def _transfer(remote: Remote, url: str, part: Path, progress: Callable[[int, int
     return f"{algorithm}:{digest.hexdigest()}"
 
 
-def _check(remote: Remote, part: Path, checksum: str) -> None:
-    expected, source = remote.checksum, "published"
-    record = _record(part.with_name(remote.name))
+def _check(remote: Remote, part: Path, target: Path, checksum: str) -> None:
+    expected, source, record = remote.checksum, "published", _record(target)
     if expected is None and record.exists():
         expected, source = f"sha256:{record.read_text().split()[0]}", f"kept from the first download in {record}"
     if expected is not None and checksum != expected:
         raise _BadDownload(f"checksum {checksum} differs from {expected}, {source}")
-    beginning = _BEGINNINGS.get(part.with_name(remote.name).suffix, b"")
+    beginning = _BEGINNINGS.get(target.suffix, b"")
     with part.open("rb") as file:
         given = file.read(len(beginning))
     if given != beginning:

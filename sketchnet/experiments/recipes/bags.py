@@ -62,7 +62,7 @@ def _read(name: str) -> Bag:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         for path, rows in zip(files, made):
-            with replacing(path, alone=False) as new, open(new, "wb") as file:
+            with replacing(path) as new, open(new, "wb") as file:
                 sparse.save_npz(file, sparse.csr_array(rows if sparse.issparse(rows) else rows[:, None]))
     train, test, labels = map(sparse.load_npz, files)
     return Bag(train, test, labels if labels.shape[1] > 1 else labels.toarray()[:, 0])
