@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sketchnet.errors import InputError, Interrupted
+from sketchnet.errors import InputError, Interrupted, StorageError
 from sketchnet.experiments import LABELS, find_experiment, recipes, runner
 from sketchnet.experiments.experiment import Cell, Claim, Entry, Experiment
 from sketchnet.experiments.results import Results
