@@ -1,0 +1,173 @@
+"""scipy's .npz files: damaged, or put together by hand with members that are no matrix, or claim to be huge."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import numpy as np
+
+from tests.attack.attack import Scene, attack
+from tests.attack.damage import damaged, flipped
+from tests.attack.plain import project_plainly, read_npz, read_shards
+
+
+def _use(scene: Scene, name: str) -> None:
+    """Read a file by two verbs. What scipy takes must give the same rows; what it refuses must be bad input."""
+    plain = read_npz(scene.here / name)
+    if scene.rng.random() < 0.5:
+        outcome = scene.run(
+            "project", name, "out.npy", "--scheme", "gaussian", "-k", "4", blames=name, own=("out.npy",)
+        )
+        right = plain is not None and outcome.code == 0 and project_plainly(plain, scene)
+    else:
+        outcome = scene.run("ingest", name, "out", blames=name, own=("out",))
+        rows = read_shards(scene.here / "out") if outcome.code == 0 else None
+        right = None not in (plain, rows) and plain.shape == rows.shape and _same(plain, rows)
+    if outcome.code == 0:
+        scene.check(bool(right), "answer", "what was read is not what scipy reads, or scipy refuses it")
+
+
+def _same(a, b) -> bool:
+    return all(
+        np.array_equal(getattr(a, x), getattr(b, x), equal_nan=x == "data") for x in ("indptr", "indices", "data")
+    )
+
+
+@attack("npz-damaged", share=4)
+def npz_damaged(scene: Scene) -> None:
+    name = scene.rng.choice(("rows.npz", "packed.npz"))
+    content = (scene.world.folder / name).read_bytes()
+    spoil = scene.rng.choice((damaged, flipped))
+    scene.put(name, spoil(content, scene.rng))
+    _use(scene, name)
+
+
+@attack("npz-wrong", share=8)
+def npz_wrong(scene: Scene) -> None:
+    """Members by hand: other numbers, dtypes, shapes, formats."""
+    rng = scene.rng
+    with np.load(scene.world.folder / "rows.npz") as file:
+        members = {name: file[name] for name in file.files}
+    for _ in range(rng.choice((1, 1, 2))):
+        name = rng.choice(("indptr", "indptr", "indices", "data", "shape", "format"))
+        array = members[name]
+        if name == "format":
+            members[name] = np.array(rng.choice([b"csc", "csr", b"\xff\x1b[31m", 7, 1.5, None, "csr\n"]), dtype=None)
+        elif name == "shape":
+            n = int(array.flat[0]) if array.size else 1
+            shapes = [
+                [n, 50],
+                [n, 51],
+                [n, 49],
+                [n + 1, 50],
+                [-1, 50],
+                [n, -1],
+                [n],
+                [n, 50, 1],
+                7,
+                [n, 2**62],
+                [2**62, 50],
+            ]
+            dtype = rng.choice(["u8", "f8", "i4", "i1", "c16", "S4", "f2", "M8[s]", "i8"])
+            with np.errstate(all="ignore"):
+                members[name] = np.array(rng.choice(shapes)).astype(dtype)
+        elif rng.random() < 0.4 or not array.size:
+            members[name] = _as_other(array, rng)
+        elif array.dtype.kind in "iuf":
+            members[name] = array = array.copy()
+            at = rng.choice((0, 0, array.size - 1, rng.randrange(array.size)))
+            numbers = (
+                [3, -1, 50, 2**31 - 1, int(array.flat[at].real) + 1]
+                if array.dtype.kind != "f"
+                else [np.nan, np.inf, 2.5]
+            )
+            array.flat[at] = np.array(rng.choice(numbers)).astype(array.dtype)
+    if rng.random() < 0.1:
+        del members[rng.choice(sorted(members))]
+    compress = rng.choice((np.savez, np.savez_compressed))
+    compress(scene.here / "a.npz", **members)
+    _use(scene, "a.npz")
+
+
+def _as_other(array: np.ndarray, rng) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        dtypes = [
+            "u8",
+            "i1",
+            "u4",
+            "f4",
+            "f8",
+            "c16",
+            "c8",
+            "?",
+            "S3",
+            "U3",
+            "O",
+            ">i4",
+            "f2",
+            "g",
+            "M8[s]",
+            "m8[s]",
+            "V4",
+        ]
+        shapes = [
+            array[:, None],
+            array[None],
+            array[:-1],
+            array[:0],
+            array[::-1],
+            np.append(array, array[-1:]),
+            array[0],
+        ]
+        try:
+            return array.astype(rng.choice(dtypes)) if rng.random() < 0.7 or array.ndim != 1 else rng.choice(shapes)
+        except (ValueError, TypeError, IndexError):
+            return array
+
+
+@attack("npz-claims", share=4)
+def npz_claims(scene: Scene) -> None:
+    """Headers that claim more than there is: an array of terabytes, a member of terabytes, zeros without end."""
+    rng, text = scene.rng, io.BytesIO()
+    with zipfile.ZipFile(scene.world.folder / "rows.npz") as old, zipfile.ZipFile(text, "w") as new:
+        liar = rng.choice(("indptr", "indices", "data", "shape", "format"))
+        for name in old.namelist():
+            content = old.read(name)
+            if name == f"{liar}.npy":
+                content = _claiming(content, rng)
+            new.writestr(name, content, rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)))
+    data = bytearray(text.getvalue())
+    if rng.random() < 0.5:  # the sizes in the directory too
+        for at in [i for i in range(len(data)) if data[i : i + 4] == b"PK\x01\x02"][: rng.randrange(6)]:
+            data[at + 20 : at + 28] = rng.choice((b"\xff\xff\xff\xfe" * 2, b"\xff\xff\xff\xff" * 2, b"\0\0\0\x70" * 2))
+    scene.put("a.npz", bytes(data))
+    outcome_codes = (2,) if read_npz(scene.here / "a.npz") is None else (0, 2)
+    scene.run("project", "a.npz", "out.npy", "-k", "4", codes=outcome_codes, blames="a.npz", own=("out.npy",))
+
+
+def _claiming(content: bytes, rng) -> bytes:
+    """The same bytes behind another header."""
+    array = np.lib.format.read_array(io.BytesIO(content))
+    shape = rng.choice([(10**12,), (10**15,), (2**62,), (2**63,), (10**12, 10**6), (-5,), (2**40, 0)])
+    header = {
+        "descr": rng.choice([array.dtype.str, "<i8", "|V1000000", "<U100000"]),
+        "fortran_order": False,
+        "shape": shape,
+    }
+    out = io.BytesIO()
+    rng.choice((np.lib.format.write_array_header_1_0, np.lib.format.write_array_header_2_0))(out, header)
+    return out.getvalue() + array.tobytes()
+
+
+@attack("npz-bomb")
+def npz_bomb(scene: Scene) -> None:
+    """Some 100 MB of zeros in a few KB, where little memory is named."""
+    rng = scene.rng
+    liar, size = rng.choice(("indptr", "indices", "data", "shape")), rng.choice((100, 300)) << 20
+    with np.load(scene.world.folder / "rows.npz") as file:
+        members = {name: file[name] for name in file.files}
+    members[liar] = np.zeros(size // 4, np.int32)
+    np.savez_compressed(scene.here / "a.npz", **members)
+    command = ("project", "a.npz", "out.npy", "-k", "4", "--memory", "50MB")
+    scene.run(*command, codes=(2,), blames="a.npz", memory=150 << 20, own=("out.npy",))
