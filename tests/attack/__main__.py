@@ -22,11 +22,15 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from tests.attack import (  # noqa: F401 (they register their attacks)
+    on_disks,
     on_kills,
+    on_models,
+    on_names,
     on_npz,
     on_packed,
     on_places,
     on_shards,
+    on_text,
 )
 from tests.attack.attack import ATTACKS, Finding, order, perform
 from tests.attack.judge import Wrong

@@ -1,4 +1,4 @@
-"""Run a command line in a child that is forked off this process, where all is imported, under bounds of time and memory.
+"""Run a command line in a child that is forked off this process, where all is imported, and watch what it uses.
 
 Starting Python anew takes seconds; a fork takes milliseconds. Memory counts from the fork on.
 """

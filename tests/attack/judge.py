@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tests.attack.command import Bounds, Outcome
 
 _TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks that turn text around
+_OBEYED = ("Cc", "Cs", "Zl", "Zp")
 _HASHED = 64 << 20  # of a longer file, only its size and time are compared
 
 

@@ -27,8 +27,10 @@ def _killed(scene: Scene, name: str) -> None:
             how = f"killed after {child.kill_after:.3f} s"
         run(child)
         scene.commands.append([*work.words(), "#", how])
+    # A verb that refuses to replace may say so of a run that had ended, or was killed when nothing was left to do.
+    codes = (0, 2) if what_is_left(scene.here) == whole.left and name.startswith("project") else (0,)
     own = (*work.writes, *(path for path in what_is_left(scene.here) if path not in work.takes))
-    outcome = scene.run(*work.words(), codes=(0,), own=own)
+    outcome = scene.run(*work.words(), codes=codes, own=own)
     if outcome.code == 0:
         for wrong in changes(whole.left, what_is_left(scene.here)):
             kind = "beside" if wrong.kind == "left" else "answer"

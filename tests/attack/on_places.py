@@ -1,9 +1,9 @@
 """Foreign files, folders and links in the place of every name that a verb writes, renames or removes.
 
 Foreign is whatever sketchnet did not write. It must stay as it is, wherever it lies, whether the command then fails or
-not. Two things are not foreign: the file that `predict`, `encode` and `report` are told to write, which they replace, and what lies in an output that
-sketchnet itself wrote and is told to `--overwrite`. Names with random or process numbers cannot be met, so they are
-left out.
+not. Two things are not foreign: the file that `predict`, `encode` and `report` are told to write, which they replace,
+and what lies in an output that sketchnet itself wrote and is told to `--overwrite`. Names with random or process
+numbers cannot be met, so they are left out.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ def _crowded(scene: Scene, name: str) -> None:
     """Something foreign lies where the verb would write."""
     work, rng = WORKS[name], scene.rng
     places = _places(scene, name)
+    if not places:
+        return
     work.prepare(scene)
     path = scene.here / rng.choice(places)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -53,11 +53,13 @@ def read_npz(path: Path) -> sparse.csr_matrix | None:
     try:
         with np.load(path) as file:
             layout = file["format"].item()
-            shape = tuple(int(x) for x in file["shape"])
+            shape = file["shape"]
             arrays = [file[name] for name in ("data", "indices", "indptr")]
     except Exception:  # it fails in many ways on damaged files
         return None
-    return csr(*arrays, shape) if layout in (b"csr", "csr") and len(shape) == 2 else None
+    if layout not in (b"csr", "csr") or shape.shape != (2,) or shape.dtype.kind not in "iu":
+        return None
+    return csr(*arrays, shape.tolist())
 
 
 def project_plainly(rows: sparse.csr_matrix, scene) -> bool:
