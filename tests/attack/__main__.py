@@ -28,6 +28,7 @@ from tests.attack import (  # noqa: F401 (they register their attacks)
     on_names,
     on_npz,
     on_packed,
+    on_parquet,
     on_places,
     on_shards,
     on_text,
@@ -99,7 +100,7 @@ def _all(options: argparse.Namespace, world: World, keep: Path | None) -> tuple[
             finally:
                 os._exit(code)
         os.close(write)
-        pipes[read] = pid, open(read, "rb", buffering=0)
+        pipes[read] = pid
     begun = told = time.monotonic()
     rests = dict.fromkeys(pipes, b"")
     broken = 0
@@ -113,9 +114,8 @@ def _all(options: argparse.Namespace, world: World, keep: Path | None) -> tuple[
                 if wrongs:
                     findings.append(Finding(name, seed, commands, [Wrong(*wrong) for wrong in wrongs]))
             if not piece:
-                pid, file = pipes.pop(read)
-                file.close()
-                broken += os.waitpid(pid, 0)[1] != 0
+                os.close(read)
+                broken += os.waitpid(pipes.pop(read), 0)[1] != 0
         if time.monotonic() - told > _TOLD:
             told = time.monotonic()
             print(f"{told - begun:.0f} s: {sum(counts.values())} attacks, {len(findings)} findings", flush=True)

@@ -38,11 +38,9 @@ class Scene:
     wrongs: list[Wrong] = field(default_factory=list)
 
     def take(self, *names: str) -> None:
-        """Copy files or folders of the world into the folder."""
+        """Copy files or folders of the world into the folder, with their times, which records tell."""
         for name in names:
-            copy = (
-                shutil.copytree if (self.world.folder / name).is_dir() else shutil.copy2
-            )  # with their times, of which records tell
+            copy = shutil.copytree if (self.world.folder / name).is_dir() else shutil.copy2
             copy(self.world.folder / name, self.here / name)
 
     def put(self, name: str, content: bytes) -> Path:
@@ -58,7 +56,7 @@ class Scene:
         memory: int = Bounds.memory,
         before: Callable[[], None] = lambda: None,
     ) -> Outcome:
-        """Run a command line and judge it. It may change what is its `own`, unless it says that the input is bad (2)."""
+        """Run a command line and judge it. It may change what is its `own`, but not where the input is bad (2)."""
         child = Child([str(word) for word in command], self.here, before, Bounds(memory=memory))
         found = listing(self.here)
         (outcome,) = run(child)

@@ -1,7 +1,7 @@
 """End a command at its n-th call that changes names or opens a file to write, as a kill at that moment would.
 
 `python -m tests.attack.killed N -- VERB ...` runs `sketchnet VERB ...` and kills it just before the n-th such call; 0
-lists the calls on standard error. Python's audit events tell of them; what libraries write in other languages is unseen.
+lists the calls on standard error. Python's audit events tell of them; what libraries do in other languages is unseen.
 """
 
 from __future__ import annotations

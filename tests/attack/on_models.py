@@ -8,11 +8,9 @@ from tests.attack.attack import Scene, attack
 from tests.attack.damage import HOSTILE, damaged, misplace, spoil_json, with_other_value
 from tests.attack.judge import control_characters
 
-_ROWS = {
-    "rows": ("rows.svm",),
-    "table": ("table.csv",),
-    "urls": ("urls.tsv", "--text-column", "2", "--label-column", "1"),
-}
+_FIELDS = ("--text-column", "2", "--label-column", "1")
+_ROWS = {"rows": ("rows.svm",), "table": ("table.csv",), "urls": ("urls.tsv", *_FIELDS)}
+_VERBS = [("predict", "--proba"), ("predict", "--json"), ("evaluate",), ("explain",)]
 _FILES = ("config.json", "config.json", "weights.safetensors", "history.jsonl")
 
 
@@ -20,22 +18,15 @@ def _use(scene: Scene, model: str, codes=(0, 1, 2), blames: str = "") -> None:
     """Ask a model for something. Damage that cannot be noticed gives other answers; they must be in order."""
     file, *options = _ROWS.get(model, ("rows.svm",))
     scene.take(file)
-    verbs = (
-        [("encode",)]
-        if model == "codes"
-        else [("predict", "--proba"), ("predict", "--json"), ("evaluate",), ("explain",)]
-    )
-    verb, *more = scene.rng.choice([*verbs, ("report",)])
+    verb, *more = scene.rng.choice([*([("encode",)] if model == "codes" else _VERBS), ("report",)])
     if verb == "report":
-        scene.run(
-            "report", model, "--data", file, *options, "--out", "o.html", codes=codes, blames=blames, own=("o.html",)
-        )
+        command = ("report", model, "--data", file, *options, "--out", "o.html")
+        scene.run(*command, codes=codes, blames=blames, own=("o.html",))
         page = scene.here / "o.html"
         bad = control_characters(page.read_text(encoding="utf-8")) if page.exists() else []
         scene.check(not bad, "control", f"the page has {bad}")
         scene.check(not page.exists() or "<script>alert" not in page.read_text(encoding="utf-8"), "control", "a script")
         return
-    options = [] if verb == "encode" else [o for o in options if verb != "explain" or o != "--label-column"]
     scene.run(verb, model, file, *options, *more, codes=codes, blames=blames)
 
 

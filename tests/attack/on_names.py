@@ -8,6 +8,9 @@ from tests.attack.judge import control_characters
 
 _SHORT = ("--components", "8", "--hidden", "4", "--epochs", "1", "--batch-size", "64")
 
+_ANSWERS = [("predict", "--proba"), ("predict",), ("predict", "--json"), ("evaluate",), ("evaluate", "--json")]
+_ANSWERS += [("explain",), ("explain", "--json")]
+
 
 def _hostile(scene: Scene) -> str:
     return "".join(c for c in scene.rng.choice(HOSTILE) if c not in "\0/")
@@ -63,17 +66,8 @@ def name_in_table(scene: Scene) -> None:
         return
     if scene.rng.random() < 0.3:  # others than the model knows
         scene.put("a.csv", "\n".join(lines).replace("yes", f"maybe{_hostile(scene)}").encode())
-    for command in (
-        ("predict", "--proba"),
-        ("predict",),
-        ("predict", "--json"),
-        ("evaluate",),
-        ("evaluate", "--json"),
-        ("explain",),
-    ):
-        if scene.rng.random() < 0.5:
-            verb, *more = command
-            scene.run(verb, "model", "a.csv", *more)
+    for verb, *more in scene.rng.sample(_ANSWERS, 3):
+        scene.run(verb, "model", "a.csv", *more)
     scene.run("report", "model", "--data", "a.csv", "--out", "o.html", "--markdown", "o.md", own=("o.html", "o.md"))
     for path in scene.here.glob("o.*"):
         bad = control_characters(path.read_text(encoding="utf-8"))

@@ -12,19 +12,8 @@ from tests.attack.attack import Scene, attack
 from tests.attack.damage import damaged, flipped
 from tests.attack.plain import project_plainly, read_npz, read_shards
 
-_SHAPES = [
-    [240, 50],
-    [240, 51],
-    [240, 49],
-    [241, 50],
-    [-1, 50],
-    [240, -1],
-    [240],
-    [240, 50, 1],
-    7,
-    [240, 2**62],
-    [2**62, 50],
-]
+_SHAPES = [[240, 50], [240, 51], [240, 49], [241, 50], [-1, 50], [240, -1], [240], [240, 50, 1], 7, [240, 2**62]]
+_SHAPES += [[2**62, 50], [240, 2**63], [2**63, 50], [240, 2**64 - 1]]
 
 
 def _use(scene: Scene, name: str) -> None:
@@ -40,7 +29,13 @@ def _use(scene: Scene, name: str) -> None:
         rows = read_shards(scene.here / "out") if outcome.code == 0 else None
         right = None not in (plain, rows) and plain.shape == rows.shape and _same(plain, rows)
     if outcome.code == 0:
-        scene.check(bool(right), "answer", "what was read is not what scipy reads, or scipy refuses it")
+        scene.check(
+            bool(right), "answer", "other rows than scipy's" if plain is not None else "scipy refuses the matrix"
+        )
+
+
+def _why(plain) -> str:
+    return "scipy refuses the matrix" if plain is None else "other rows than scipy's"
 
 
 def _same(a, b) -> bool:
@@ -67,7 +62,9 @@ def npz_wrong(scene: Scene) -> None:
         if name == "format":
             members[name] = np.array(rng.choice([b"csc", "csr", b"\xff\x1b[31m", 7, 1.5, None, "csr\n"]))
         elif name == "shape":
-            members[name] = _cast(np.array(rng.choice(_SHAPES)), rng.choice("u8 f8 i4 i1 c16 S4 f2 M8[s] i8".split()))
+            members[name] = _cast(
+                np.array(rng.choice(_SHAPES)), rng.choice("u8 u8 f8 i4 i1 c16 S4 f2 M8[s] i8".split())
+            )
         elif rng.random() < 0.4 or not members[name].size or members[name].dtype.kind not in "iuf":
             members[name] = _as_other(members[name], rng)
         else:
@@ -82,9 +79,8 @@ def _with_other_number(array: np.ndarray, rng) -> np.ndarray:
     array = array.copy()
     at = rng.choice((0, 0, array.size - 1, rng.randrange(array.size)))
     whole = [3, -1, 50, 2**31 - 1, int(np.nan_to_num(array.flat[at])) + 1]
-    array.flat[at] = _cast(
-        np.array(rng.choice([np.nan, np.inf, 2.5] if array.dtype.kind == "f" else whole)), array.dtype
-    )
+    number = rng.choice([np.nan, np.inf, 2.5] if array.dtype.kind == "f" else whole)
+    array.flat[at] = _cast(np.array(number), array.dtype)
     return array
 
 
@@ -93,12 +89,11 @@ def _as_other(array: np.ndarray, rng) -> np.ndarray:
     if rng.random() < 0.7:
         try:
             return _cast(array, rng.choice("u8 i1 u4 f4 f8 c16 c8 ? S3 U3 O >i4 f2 g M8[s] m8[s] V4".split()))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             return array
     line = np.atleast_1d(array)
-    return rng.choice(
-        [line[:, None], line[None], line[:-1], line[:0], line[::-1], np.append(line, line[-1:]), line.sum()]
-    )
+    longer = np.append(line, line[-1:])
+    return rng.choice([line[:, None], line[None], line[:-1], line[:0], line[::-1], longer])
 
 
 def _cast(array: np.ndarray, dtype) -> np.ndarray:
