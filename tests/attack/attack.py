@@ -6,6 +6,7 @@ import random
 import shutil
 import tempfile
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,9 +83,16 @@ class Finding:
 
 
 def order() -> list[str]:
-    """Names of attacks by seed, again and again: first each once, then those with larger shares more often."""
-    most = max(share for _, share in ATTACKS.values())
-    return [name for turn in range(most) for name, (_, share) in ATTACKS.items() if share > turn]
+    """Names of attacks by seed, as often as their shares say, those of a kind as far apart as can be. A kind is a
+    name's first word; first comes one of each.
+    """
+    kinds = defaultdict(list)
+    for turn in range(max(share for _, share in ATTACKS.values())):
+        for name, (_, share) in ATTACKS.items():
+            if share > turn:
+                kinds[name.split("-")[0]].append(name)
+    places = [(i / len(names), kind, name) for kind, names in kinds.items() for i, name in enumerate(names)]
+    return [name for _, _, name in sorted(places)]
 
 
 def perform(name: str, seed: int, world: World, keep: Path | None = None) -> Finding | None:

@@ -22,10 +22,19 @@ def parquet(scene: Scene) -> None:
 @attack("parquet-bomb")
 def parquet_bomb(scene: Scene) -> None:
     """Columns that are short on disk and long in memory, where little of that is named."""
+    kind = scene.rng.choice(("strings", "other strings", "lists", "rows"))
+    scene.put("a.parquet", scene.world.remembered.get(kind) or _bomb(scene, kind))
+    scene.take("table.parquet")
+    options = ("--label", "answer", "--memory", "50MB", "--columns", "1000")
+    ordinary = scene.run("ingest", "table.parquet", "ordinary", *options, own=("ordinary",)).peak
+    scene.run("ingest", "a.parquet", "out", *options, own=("out",), memory=ordinary + (50 << 20))
+
+
+def _bomb(scene: Scene, kind: str) -> bytes:
     import pyarrow
     import pyarrow.parquet
 
-    kind, n = scene.rng.choice(("strings", "other strings", "lists", "rows")), 3000
+    n = 3000
     columns = {"answer": pyarrow.array(["a", "b"] * (n // 2))}
     if kind == "strings":
         columns["x"] = pyarrow.array(["s" * 200_000] * n)
@@ -35,8 +44,7 @@ def parquet_bomb(scene: Scene) -> None:
         columns["x"] = pyarrow.array([list(range(1000)) * 20] * n, pyarrow.list_(pyarrow.int32()))
     else:
         columns = {"answer": pyarrow.array(["a"] * 20_000_000), "x": pyarrow.array(np.zeros(20_000_000))}
-    pyarrow.parquet.write_table(pyarrow.table(columns), scene.here / "a.parquet", compression="zstd")
-    scene.take("table.parquet")
-    options = ("--label", "answer", "--memory", "50MB", "--columns", "1000")
-    ordinary = scene.run("ingest", "table.parquet", "ordinary", *options, own=("ordinary",)).peak
-    scene.run("ingest", "a.parquet", "out", *options, own=("out",), memory=ordinary + (50 << 20))
+    sink = pyarrow.BufferOutputStream()
+    pyarrow.parquet.write_table(pyarrow.table(columns), sink, compression="zstd")
+    scene.world.remembered[kind] = sink.getvalue().to_pybytes()
+    return scene.world.remembered[kind]

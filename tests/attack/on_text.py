@@ -42,8 +42,8 @@ def svmlight(scene: Scene) -> None:
     try:
         plain, _ = parse_plainly(text, np.float32, base=int(base), labels=labels)
         codes, blames = (0,), ""
-        if plain.n_columns > _WIDEST:
-            codes, blames = (2,), "a.svm"
+        if plain.n_columns > _WIDEST:  # more than an array of scipy can have
+            return
     except Malformed as error:
         codes, blames = (2,), f"a.svm:{error.args[0]}:"
     outcome = scene.run("ingest", "a.svm", "out", *options, codes=codes, blames=blames, own=("out",))
