@@ -49,6 +49,10 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="attack-"))
     try:
         (folder / "world").mkdir()
+        (folder / "scratch").mkdir()
+        tempfile.tempdir = str(
+            folder / "scratch"
+        )  # of the verbs, too: those that are killed leave what they have there
         begun = time.monotonic()
         world = World(folder / "world").make()
         print(f"world made in {time.monotonic() - begun:.1f} s", flush=True)

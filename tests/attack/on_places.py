@@ -49,9 +49,11 @@ def _crowded(scene: Scene, name: str) -> None:
     kind = rng.choice(("file", "empty file", "link to a file", "dangling link", "folder", "link to a folder"))
     _lay(path, kind, scene.here / "precious")
     scene.commands.append(["#", f"{kind} at {path.relative_to(scene.here)}"])
-    before = _seen(path), listing(scene.here / "precious")
+    # Into the output itself, where it is a folder or leads to one, the verb writes. All that was there must stay.
+    within = path in [scene.here / output for output in work.writes]
+    before = _seen(path, within), _seen(scene.here / "precious", within)
     outcome = scene.run(*work.words(), codes=(0, 1, 2), own=(".", *listing(scene.here), *work.writes, *places))
-    after = _seen(path), listing(scene.here / "precious")
+    after = _seen(path, within), _seen(scene.here / "precious", within)
     scene.check(before == after, "foreign", f"{kind} at {path.relative_to(scene.here)}: was {before}, is {after}")
     named = path.name.encode() in outcome.err or any(f"{w}".encode() in outcome.err for w in work.writes)
     scene.check(outcome.code == 0 or named, "unnamed", f"{path.name} is not in {outcome.err!r}")
@@ -67,10 +69,10 @@ def _lay(path: Path, kind: str, precious: Path) -> None:
         path.write_text("" if "empty" in kind else "mine\n")
 
 
-def _seen(path: Path) -> dict | tuple:
-    """The thing itself, and what lies in it where it is a folder that is no link."""
-    inside = listing(path).get("letter") if path.is_dir() and not path.is_symlink() else None
-    return entry(path), inside
+def _seen(path: Path, within: bool) -> tuple:
+    """The thing itself, and all that lies in it where it is a folder that is no link, or only the letter."""
+    inside = listing(path) if path.is_dir() and not path.is_symlink() else {}
+    return entry(path), {name: what for name, what in inside.items() if name == "letter" or not within}
 
 
 for _name in WORKS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -82,16 +81,11 @@ class World:
         self._run("encode", "codes", "set", "--output", "o.npy")
         self._run("report", "rows", "--data", "rows.svm", "--out", "o.html")
         self._run("project", "identity.npz", "p.npy", "--scheme", "gaussian", "-k", "4")
+        self.gaussian = np.load(self.folder / "p.npy")  # what that multiplies rows of COLUMNS columns by
         self._run("project", "big.svm", "q.npy", "-k", "4")
         self._run("synth", "s", "-n", "500", "-d", "1000", "--density", "0.01")
         for path in set(self.folder.iterdir()) - before:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-    @cached_property
-    def gaussian(self) -> np.ndarray:
-        """The matrix by which `project --scheme gaussian -k 4` multiplies rows of COLUMNS columns."""
-        self._run("project", "identity.npz", "../identity.npy", "--scheme", "gaussian", "-k", "4")
-        return np.load(self.folder.parent / "identity.npy")
 
 
 def _many_rows(n: int) -> str:
