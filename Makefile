@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test soak bench lint clean
+.PHONY: demo test soak attack bench lint clean
 
 demo: .venv/ready
 	$(BIN)/python examples/demo.py demo-output
@@ -12,6 +12,12 @@ test: .venv/ready
 
 soak: .venv/ready
 	$(BIN)/python -m pytest -m soak
+
+SECONDS ?= 600
+SEED ?= 0
+
+attack: .venv/ready
+	$(BIN)/python -m tests.attack --seconds $(SECONDS) --seed $(SEED) --workers 2
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/projection.py

@@ -1,0 +1,166 @@
+"""`python -m tests.attack --seconds 600 --seed 1`: attacks one after the other; ends with 1 where one found something.
+
+A finding is had again by its seed: `python -m tests.attack --seed SEED --count 1`.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Before torch and numba come in: one thread, so that children can be forked off.
+os.environ.update(SKETCHNET_THREADS="1", OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive", ARROW_NUM_THREADS="1")
+
+import argparse
+import json
+import select
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from tests.attack import (  # noqa: F401 (they register their attacks)
+    on_disks,
+    on_kills,
+    on_models,
+    on_names,
+    on_npz,
+    on_packed,
+    on_parquet,
+    on_places,
+    on_shards,
+    on_text,
+)
+from tests.attack.attack import ATTACKS, Finding, order, perform
+from tests.attack.judge import Wrong
+from tests.attack.world import World
+
+_SHOWN = 3  # findings of an attack and a kind that are shown in full
+_TOLD = 30.0  # seconds between two lines of progress
+
+
+def main() -> int:
+    options = _options()
+    keep = options.keep
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="attack-"))
+    try:
+        (folder / "world").mkdir()
+        (folder / "scratch").mkdir()
+        tempfile.tempdir = str(
+            folder / "scratch"
+        )  # of the verbs, too: those that are killed leave what they have there
+        begun = time.monotonic()
+        world = World(folder / "world").make()
+        print(f"world made in {time.monotonic() - begun:.1f} s", flush=True)
+        counts, findings = _all(options, world, keep)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    _tell(counts, findings)
+    return 1 if findings else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="when to begin no other attack")
+    parser.add_argument("--seed", type=int, default=0, help="of the first attack; others follow it, one by one")
+    parser.add_argument("--count", type=int, help="make so many attacks, however long they take")
+    parser.add_argument("--only", metavar="NAME", help="only attacks whose names begin so")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the files of findings here")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--list", action="store_true", help="list the attacks, and end")
+    options = parser.parse_args()
+    if options.list:
+        for name, (function, share) in ATTACKS.items():
+            print(f"{name:<28}{share:>3}  {' '.join((getattr(function, 'func', function).__doc__ or '').split())}")
+        sys.exit(0)
+    if not _names(options.only):
+        parser.error(f"no attack has a name that begins with {options.only}")
+    return options
+
+
+def _names(only: str | None) -> list[str]:
+    if only in ATTACKS:
+        return [only]
+    return [name for name in order() if only is None or name.startswith(only)]
+
+
+def _all(options: argparse.Namespace, world: World, keep: Path | None) -> tuple[Counter, list[Finding]]:
+    """Have workers, forked off this process, make the attacks; each says in lines of JSON what it did."""
+    counts, findings, pipes = Counter(), [], {}
+    until = time.monotonic() + options.seconds
+    for number in range(options.workers):
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(read)
+            code = 1
+            try:
+                _work(number, options, world, keep, until, write)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(write)
+        pipes[read] = pid
+    begun = told = time.monotonic()
+    rests = dict.fromkeys(pipes, b"")
+    broken = 0
+    while pipes:
+        for read in select.select(list(pipes), [], [], 1.0)[0]:
+            piece = os.read(read, 1 << 20)
+            *lines, rests[read] = (rests[read] + piece).split(b"\n")
+            for line in lines:
+                name, seed, commands, wrongs = json.loads(line)
+                counts[name] += 1
+                if wrongs:
+                    findings.append(Finding(name, seed, commands, [Wrong(*wrong) for wrong in wrongs]))
+            if not piece:
+                os.close(read)
+                broken += os.waitpid(pipes.pop(read), 0)[1] != 0
+        if time.monotonic() - told > _TOLD:
+            told = time.monotonic()
+            print(f"{told - begun:.0f} s: {sum(counts.values())} attacks, {len(findings)} findings", flush=True)
+    if broken:
+        findings.append(Finding("worker", options.seed, [], [Wrong("crash", "a worker ended before its time")]))
+    return counts, findings
+
+
+def _work(number: int, options: argparse.Namespace, world: World, keep: Path | None, until: float, write: int) -> None:
+    names, done = _names(options.only), number
+    while done < options.count if options.count is not None else time.monotonic() < until:
+        seed = options.seed + done
+        name = names[seed % len(names)]
+        finding = perform(name, seed, world, keep)
+        said = [name, seed, finding.commands, finding.wrongs] if finding else [name, seed, [], []]
+        data = json.dumps(said).encode() + b"\n"
+        while data:
+            data = data[os.write(write, data) :]
+        done += options.workers
+
+
+def _tell(counts: Counter, findings: list[Finding]) -> None:
+    """Counts, and findings of a kind together."""
+    found = Counter(finding.attack for finding in findings)
+    for name, n in sorted(counts.items()):
+        print(f"{name:<28}{n:>7} attacks{found[name]:>7} findings")
+    print(f"{'in all':<28}{sum(counts.values()):>7} attacks{len(findings):>7} findings")
+    groups = defaultdict(list)
+    for finding in findings:
+        for kind in sorted({wrong.kind for wrong in finding.wrongs}):
+            groups[finding.attack, kind].append(finding)
+    for (name, kind), group in sorted(groups.items()):
+        print(f"\n== {name}: {kind}, {len(group)} times; seeds {' '.join(str(f.seed) for f in group[:20])}")
+        for finding in group[:_SHOWN]:
+            print(f"  --only {name} --seed {finding.seed} --count 1")
+            for command in finding.commands:
+                print(f"    {ascii(shlex.join(['sketchnet', *command]))[1:-1]}")
+            for wrong in finding.wrongs:
+                if wrong.kind == kind:
+                    print(f"    {kind}: {ascii(wrong.seen)[1:-1][:500]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
