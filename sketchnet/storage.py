@@ -23,6 +23,7 @@ except ImportError:  # Windows: two writers are not kept apart there
     fcntl = None
 
 RECORD = "job.json"  # in a workspace: what is being made, and how much of it is done
+_TRASH = "trash"
 _OWNER, _SIGN = "owner", b"sketchnet keeps unfinished work here\n"
 _ENTERED: set[tuple[Path, int]] = set()  # workspaces that a thread of this process holds
 
@@ -135,19 +136,15 @@ def _let_go(place: Path, lock: int) -> None:
 
 def remove(path: Path) -> None:
     """Remove a file or a folder of a workspace, if it is there. Cut off at any point, no torso is left in its place."""
-    trash = path.with_name("trash")
     with writing(path):
-        _unlink(trash)
-        if os.path.lexists(path):
-            os.rename(path, trash)
-            _unlink(trash)
-
-
-def _unlink(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+        if path.is_symlink() or not path.is_dir():
+            path.unlink(missing_ok=True)
+        elif path.name == _TRASH:
+            shutil.rmtree(path)
+        else:
+            remove(path.with_name(_TRASH))
+            path.rename(path.with_name(_TRASH))
+            remove(path.with_name(_TRASH))
 
 
 def _clear(place: Path) -> None:
@@ -177,6 +174,13 @@ def replacing(path: Path) -> Iterator[Path]:
             with suppress(OSError):
                 remove(new)
             raise
+
+
+def tidy(path: Path) -> None:
+    """Remove what a process that was killed while it replaced a file has left of the new one."""
+    if os.path.lexists(workspace_of(path)):
+        with workspace(path):
+            pass
 
 
 def write_json(path: Path, content: dict) -> None:

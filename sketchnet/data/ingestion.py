@@ -29,7 +29,7 @@ from sketchnet.data.shards import (
     write_shard,
 )
 from sketchnet.errors import BeyondColumns, InputError
-from sketchnet.storage import remove, workspace, workspace_of, write_json, writing
+from sketchnet.storage import remove, tidy, workspace, workspace_of, write_json, writing
 
 _DATASET, _RECORD = "dataset.json", "ingest.json"
 SHARD_ENTRIES = 1 << 22  # non-zeros of a shard, about 32 to 64 megabytes
@@ -185,6 +185,8 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
             for path in output.glob("*shard-*"):  # all ours: nothing else may lie here
                 shutil.rmtree(path)
         write_json(record, {"format": 1, "job": job})
+        for work in output.glob(".*.sketchnet"):  # that a run which was killed has left
+            tidy(output / work.name[1:].removesuffix(work.suffix))
     folders = shard_folders(output)
     manifests = [read_manifest(path) for path in folders]
     rows = sum(manifest["shape"][0] for manifest in manifests)

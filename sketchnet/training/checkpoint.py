@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from sketchnet.errors import InputError, StorageError
-from sketchnet.storage import remove, replacing, workspace, workspace_of, write_json, writing
+from sketchnet.storage import remove, replacing, tidy, workspace, workspace_of, write_json, writing
 
 FORMAT = 1
 _DTYPES = {torch.float32: "F32", torch.int64: "I64"}
@@ -82,6 +82,12 @@ def has_begun(folder: Path) -> bool:
     return any((folder / name).exists() for name in (CHECKPOINT, PRETRAINING, WEIGHTS))
 
 
+def end(folder: Path) -> None:
+    """Remove what a training would go on from: it is finished."""
+    for name in (CHECKPOINT, PRETRAINING):
+        (folder / name).unlink(missing_ok=True)
+
+
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Keep a folder, made if there is none, from other processes; what one left half done in it is settled."""
@@ -111,6 +117,8 @@ def settle(folder: Path) -> None:
     the next call goes on.
     """
     aside, back, new = (workspace_of(folder, inside=True) / name for name in (_ASIDE, _BACK, _NEW))
+    for name in FILES:
+        tidy(folder / name)
     with writing(folder):
         remove(new)
         if aside.is_dir():

@@ -88,7 +88,10 @@ def _claim_folder(folder: Path, model: Model, overwrite: bool) -> bool:
         different = [part for part in ours if theirs.get(part) != ours[part]]
         if different:
             raise InputError(f"{folder} has another model, with another {different[0]}; choose another or overwrite it")
-        return files[1].exists() and any("best_epoch" in record for record in checkpoint.read_history(folder))
+        if not files[1].exists() or not any("best_epoch" in record for record in checkpoint.read_history(folder)):
+            return False
+        checkpoint.end(folder)  # a run that was killed may not have come to it
+        return True
     if any(path.exists() for path in files):
         raise InputError(f"{folder} has parts of a model but no {checkpoint.CONFIG}; choose another or overwrite it")
     checkpoint.write_config(folder, ours)
@@ -223,8 +226,7 @@ def _finish(model: Model, examples: Examples, valid: Examples | None, course: Co
     model.history = [*run.progress.history, _end(run.progress)]
     if folder is not None and team.is_first:
         checkpoint.write_history(folder, model.history)
-        for name in (checkpoint.CHECKPOINT, checkpoint.PRETRAINING):
-            (folder / name).unlink(missing_ok=True)
+        checkpoint.end(folder)
 
 
 def _end(state: Progress) -> dict:
