@@ -37,7 +37,6 @@ from tests.attack.attack import ATTACKS, Finding, order, perform
 from tests.attack.judge import Wrong
 from tests.attack.world import World
 
-_SHOWN = 3  # findings of an attack and a kind that are shown in full
 _TOLD = 30.0  # seconds between two lines of progress
 
 
@@ -59,7 +58,7 @@ def main() -> int:
         counts, findings = _all(options, world, keep)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    _tell(counts, findings)
+    _tell(counts, findings, options.show)
     return 1 if findings else 0
 
 
@@ -71,6 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", metavar="NAME", help="only attacks whose names begin so")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the files of findings here")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--show", type=int, default=3, help="so many findings of an attack and a kind, in full")
     parser.add_argument("--list", action="store_true", help="list the attacks, and end")
     options = parser.parse_args()
     if options.list:
@@ -141,7 +141,7 @@ def _work(number: int, options: argparse.Namespace, world: World, keep: Path | N
         done += options.workers
 
 
-def _tell(counts: Counter, findings: list[Finding]) -> None:
+def _tell(counts: Counter, findings: list[Finding], shown: int) -> None:
     """Counts, and findings of a kind together."""
     found = Counter(finding.attack for finding in findings)
     for name, n in sorted(counts.items()):
@@ -153,7 +153,7 @@ def _tell(counts: Counter, findings: list[Finding]) -> None:
             groups[finding.attack, kind].append(finding)
     for (name, kind), group in sorted(groups.items()):
         print(f"\n== {name}: {kind}, {len(group)} times; seeds {' '.join(str(f.seed) for f in group[:20])}")
-        for finding in group[:_SHOWN]:
+        for finding in group[:shown]:
             print(f"  --only {name} --seed {finding.seed} --count 1")
             for command in finding.commands:
                 print(f"    {ascii(shlex.join(['sketchnet', *command]))[1:-1]}")
