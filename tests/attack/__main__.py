@@ -15,9 +15,11 @@ import json
 import select
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -35,9 +37,9 @@ from tests.attack import (  # noqa: F401 (they register their attacks)
 )
 from tests.attack.attack import ATTACKS, Finding, order, perform
 from tests.attack.judge import Wrong
+from tests.attack.on_disks import unmount_below
 from tests.attack.world import World
 
-_SHOWN = 3  # findings of an attack and a kind that are shown in full
 _TOLD = 30.0  # seconds between two lines of progress
 
 
@@ -46,6 +48,7 @@ def main() -> int:
     keep = options.keep
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what is below is cleared away
     folder = Path(tempfile.mkdtemp(prefix="attack-"))
     try:
         (folder / "world").mkdir()
@@ -58,8 +61,9 @@ def main() -> int:
         print(f"world made in {time.monotonic() - begun:.1f} s", flush=True)
         counts, findings = _all(options, world, keep)
     finally:
+        unmount_below(folder)
         shutil.rmtree(folder, ignore_errors=True)
-    _tell(counts, findings)
+    _tell(counts, findings, options.show)
     return 1 if findings else 0
 
 
@@ -71,6 +75,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", metavar="NAME", help="only attacks whose names begin so")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the files of findings here")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--show", type=int, default=3, help="so many findings of an attack and a kind, in full")
     parser.add_argument("--list", action="store_true", help="list the attacks, and end")
     options = parser.parse_args()
     if options.list:
@@ -90,46 +95,55 @@ def _names(only: str | None) -> list[str]:
 
 def _all(options: argparse.Namespace, world: World, keep: Path | None) -> tuple[Counter, list[Finding]]:
     """Have workers, forked off this process, make the attacks; each says in lines of JSON what it did."""
-    counts, findings, pipes = Counter(), [], {}
-    until = time.monotonic() + options.seconds
-    for number in range(options.workers):
-        read, write = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            os.close(read)
-            code = 1
-            try:
-                _work(number, options, world, keep, until, write)
-                code = 0
-            finally:
-                os._exit(code)
-        os.close(write)
-        pipes[read] = pid
+    counts, findings, broken = Counter(), [], 0
     begun = told = time.monotonic()
-    rests = dict.fromkeys(pipes, b"")
-    broken = 0
-    while pipes:
-        for read in select.select(list(pipes), [], [], 1.0)[0]:
-            piece = os.read(read, 1 << 20)
-            *lines, rests[read] = (rests[read] + piece).split(b"\n")
-            for line in lines:
-                name, seed, commands, wrongs = json.loads(line)
-                counts[name] += 1
-                if wrongs:
-                    findings.append(Finding(name, seed, commands, [Wrong(*wrong) for wrong in wrongs]))
-            if not piece:
-                os.close(read)
-                broken += os.waitpid(pipes.pop(read), 0)[1] != 0
-        if time.monotonic() - told > _TOLD:
-            told = time.monotonic()
-            print(f"{told - begun:.0f} s: {sum(counts.values())} attacks, {len(findings)} findings", flush=True)
+    workers = dict(_started(number, options, world, keep) for number in range(options.workers))
+    rests = dict.fromkeys(workers, b"")
+    try:
+        while workers:
+            for read in select.select(list(workers), [], [], 1.0)[0]:
+                piece = os.read(read, 1 << 20)
+                *lines, rests[read] = (rests[read] + piece).split(b"\n")
+                for line in lines:
+                    name, seed, commands, wrongs = json.loads(line)
+                    counts[name] += 1
+                    if wrongs:
+                        findings.append(Finding(name, seed, commands, [Wrong(*wrong) for wrong in wrongs]))
+                if not piece:
+                    os.close(read)
+                    broken += os.waitpid(workers.pop(read), 0)[1] != 0
+            if time.monotonic() - told > _TOLD:
+                told = time.monotonic()
+                print(f"{told - begun:.0f} s: {sum(counts.values())} attacks, {len(findings)} findings", flush=True)
+    finally:
+        for pid in workers.values():  # where this process was interrupted
+            os.kill(pid, signal.SIGINT)
+            os.waitpid(pid, 0)
     if broken:
         findings.append(Finding("worker", options.seed, [], [Wrong("crash", "a worker ended before its time")]))
     return counts, findings
 
 
-def _work(number: int, options: argparse.Namespace, world: World, keep: Path | None, until: float, write: int) -> None:
-    names, done = _names(options.only), number
+def _started(number: int, options: argparse.Namespace, world: World, keep: Path | None) -> tuple[int, int]:
+    """What a worker's answers are read from, and the worker."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read)
+        code = 1
+        try:
+            _work(number, options, world, keep, write)
+            code = 0
+        except Exception:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(write)
+    return read, pid
+
+
+def _work(number: int, options: argparse.Namespace, world: World, keep: Path | None, write: int) -> None:
+    names, done, until = _names(options.only), number, time.monotonic() + options.seconds
     while done < options.count if options.count is not None else time.monotonic() < until:
         seed = options.seed + done
         name = names[seed % len(names)]
@@ -141,7 +155,7 @@ def _work(number: int, options: argparse.Namespace, world: World, keep: Path | N
         done += options.workers
 
 
-def _tell(counts: Counter, findings: list[Finding]) -> None:
+def _tell(counts: Counter, findings: list[Finding], shown: int) -> None:
     """Counts, and findings of a kind together."""
     found = Counter(finding.attack for finding in findings)
     for name, n in sorted(counts.items()):
@@ -153,7 +167,7 @@ def _tell(counts: Counter, findings: list[Finding]) -> None:
             groups[finding.attack, kind].append(finding)
     for (name, kind), group in sorted(groups.items()):
         print(f"\n== {name}: {kind}, {len(group)} times; seeds {' '.join(str(f.seed) for f in group[:20])}")
-        for finding in group[:_SHOWN]:
+        for finding in group[:shown]:
             print(f"  --only {name} --seed {finding.seed} --count 1")
             for command in finding.commands:
                 print(f"    {ascii(shlex.join(['sketchnet', *command]))[1:-1]}")

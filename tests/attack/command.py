@@ -143,6 +143,7 @@ def _become(command: Sequence[str], here: Path, outputs: list[int], before: Call
     code = 1
     try:
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.chdir(here)
         for number, target in enumerate([os.open(os.devnull, os.O_RDONLY), *outputs]):

@@ -11,7 +11,7 @@ from tests.attack.command import Child, limit_files, run
 from tests.attack.judge import changes, judge
 from tests.attack.works import WORKS, undisturbed, what_is_left
 
-_PAGE = 4096
+_PAGE, _DETACH, _REMOUNT = 4096, 2, 32
 
 
 def _starved(scene: Scene, name: str) -> None:
@@ -50,7 +50,16 @@ def _starved(scene: Scene, name: str) -> None:
                 scene.check(False, "beside" if wrong.kind == "left" else "answer", f"after {kind}: {wrong.seen}")
     finally:
         if mounted:
-            _libc().umount2(os.fsencode(disk), 2)
+            _libc().umount2(os.fsencode(disk), _DETACH)
+
+
+def unmount_below(folder) -> None:
+    """What a worker that was killed left mounted."""
+    with open("/proc/mounts", "rb") as mounts:
+        places = [line.split()[1] for line in mounts]
+    for place in places:
+        if place.startswith(os.fsencode(folder) + b"/"):
+            _libc().umount2(place, _DETACH)
 
 
 def _two_writers(scene: Scene, name: str) -> None:
@@ -83,7 +92,7 @@ def _libc() -> ctypes.CDLL:
 
 def _mount(folder, options: str) -> bool:
     """Mount a disk in memory, or change its size; false where that is not allowed."""
-    flags = 32 if options.startswith("remount,") else 0
+    flags = _REMOUNT if options.startswith("remount,") else 0
     data = options.removeprefix("remount,").encode()
     return _libc().mount(b"none", os.fsencode(folder), b"tmpfs", flags, data) == 0
 

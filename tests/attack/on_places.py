@@ -42,11 +42,14 @@ def _crowded(scene: Scene, name: str) -> None:
     if not places:
         return
     work.prepare(scene)
-    path = scene.here / rng.choice(places)
+    names = {path: tuple(path.split("/")[: 1 + (path.split("/")[0] in work.writes)]) for path in places}
+    name = rng.choice(sorted(set(names.values())))  # a folder with many files in it is one among the names
+    path = scene.here / rng.choice([path for path in places if names[path] == name])
     path.parent.mkdir(parents=True, exist_ok=True)
     (scene.here / "precious").mkdir()
     scene.put("precious/letter", b"the only copy\n")
-    kind = rng.choice(("file", "empty file", "link to a file", "dangling link", "folder", "link to a folder"))
+    kinds = ("file", "link to a file", "folder", "link to a folder", "empty file", "dangling link")
+    kind = rng.choice(kinds[:4] if path.name == "results.jsonl" else kinds)  # to which results are added: no loss
     _lay(path, kind, scene.here / "precious")
     scene.commands.append(["#", f"{kind} at {path.relative_to(scene.here)}"])
     # Into the output itself, where it is a folder or leads to one, the verb writes. All that was there must stay.
