@@ -31,3 +31,7 @@ class TrainingError(SketchnetError):
 
 class Interrupted(SketchnetError):
     """Asked to stop; what was reached is saved."""
+
+
+class UncheckedWarning(UserWarning):
+    """A file has no checksums, so that damage to it may go unseen."""
