@@ -17,6 +17,10 @@ class BeyondColumns(InputError):
         self.needed = needed
 
 
+class BadRows(InputError):
+    """Rows are not usable. It names no file: who reads one adds that."""
+
+
 class MissingExtraError(InputError, ImportError):
     """What was asked for needs a package that is not installed."""
 
