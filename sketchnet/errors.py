@@ -17,6 +17,10 @@ class BeyondColumns(InputError):
         self.needed = needed
 
 
+class BadRows(InputError):
+    """Rows are not usable. It names no file: who reads one adds that."""
+
+
 class MissingExtraError(InputError, ImportError):
     """What was asked for needs a package that is not installed."""
 
@@ -31,3 +35,7 @@ class TrainingError(SketchnetError):
 
 class Interrupted(SketchnetError):
     """Asked to stop; what was reached is saved."""
+
+
+class UncheckedWarning(UserWarning):
+    """A file has no checksums, so that damage to it may go unseen."""

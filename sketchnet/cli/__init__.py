@@ -21,7 +21,7 @@ from sketchnet.cli.project import project
 from sketchnet.cli.report import report
 from sketchnet.cli.reproduce import reproduce
 from sketchnet.cli.similar import similar
-from sketchnet.cli.streams import check_streams, output_is_lost
+from sketchnet.cli.streams import check_streams, output_is_lost, warnings_told
 from sketchnet.cli.synth import synth
 from sketchnet.cli.train import train
 from sketchnet.cli.usage import UsageError, described, wants_help
@@ -72,7 +72,8 @@ _RESUMABLE = ("ingest", "project", "reproduce", "synth", "train")
 def main() -> None:
     try:
         check_streams()
-        code = app(standalone_mode=False)  # typer would print bad usage itself, in four lines
+        with warnings_told():
+            code = app(standalone_mode=False)  # typer would print bad usage itself, in four lines
         sys.stdout.flush()  # what cannot be written is an error here; Python would tell it in its own way when it ends
         if code == _INTERRUPTED:
             _fail("stopped as asked" + _go_on() * (_verb() in _RESUMABLE), 1)

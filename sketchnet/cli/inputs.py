@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, get_type_hints
 
@@ -26,6 +26,7 @@ _HASHING = ("analyzer", "ngrams", "norm", "binary", "lowercase")
 _OPTIONS = {"ngram_range": "ngrams", "counts": "binary", "n_columns": "columns"}  # that say what a hash does
 _ENTRY_BYTES = 80  # of a shard while it is put together, per non-zero, in the whole process
 _NGRAM_BYTES = 1024  # of a chunk of strings while it is hashed, per byte of text
+_LINE_BYTES = {"svmlight": 12, "text": 20, "table": 16, "npz": 1}  # of a long line, per byte (text: and n of n-grams)
 
 
 @dataclass(frozen=True)
@@ -96,15 +97,23 @@ class InputOptions:
         if shard_entries < 1 << 16:
             raise InputError(f"--memory {memory} is too little; give at least {format_memory(_ENTRY_BYTES << 17)}")
         width = self.columns if self.columns is not None else known.get("columns")
+        limits = line_limits(kind, budget)
         if kind == "svmlight":
-            source = _svmlight(inputs, self, min(16 << 20, budget // 32), width, known)
+            source = _svmlight(inputs, self, min(16 << 20, budget // 32), width, known, limits)
         elif kind == "text":
-            source, width = _text(inputs, self, seed, max(1 << 14, budget // 2 // _NGRAM_BYTES), known), None
+            source, width = _text(inputs, self, seed, max(1 << 14, budget // 2 // _NGRAM_BYTES), known, limits), None
         elif kind == "table":
-            source, width = _table(inputs, self, seed, known), None
+            source, width = _table(inputs, self, seed, known, limits), None
         else:
             source = NpzSource(inputs, scratch=scratch)
         return source, {"n_columns": width, "shard_entries": shard_entries}
+
+
+def line_limits(kind: str, budget: int):
+    """Return the limits of a file of that format: half of the budget is for its longest line, half for unpacking."""
+    from sketchnet.data.compression import USUAL, Limits
+
+    return Limits(min(USUAL.line, budget // 2 // _LINE_BYTES[kind]), budget // 2)
 
 
 def takes_input_options(verb: Callable) -> Callable:
@@ -159,7 +168,7 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
     return kinds.pop()
 
 
-def _svmlight(inputs, options: InputOptions, chunk_bytes: int, n_columns: int | None, known: dict):
+def _svmlight(inputs, options: InputOptions, chunk_bytes: int, n_columns: int | None, known: dict, limits):
     from sketchnet.data.sources import SvmlightSource
 
     base = options.base
@@ -169,10 +178,10 @@ def _svmlight(inputs, options: InputOptions, chunk_bytes: int, n_columns: int | 
     labels = options.labels or known.get("labels", "auto")
     on_error = "skip" if options.skip_bad_lines else "raise"
     how = {"base": base, "labels": labels, "on_error": on_error, "chunk_bytes": chunk_bytes}
-    return SvmlightSource(inputs, **how, n_columns=n_columns)
+    return SvmlightSource(inputs, **how, n_columns=n_columns, limits=limits)
 
 
-def _text(inputs, options: InputOptions, seed: int, chunk_bytes: int, known: dict):
+def _text(inputs, options: InputOptions, seed: int, chunk_bytes: int, known: dict, limits):
     from sketchnet.data.ngrams import NgramHasher
     from sketchnet.data.sources import TextSource
 
@@ -196,6 +205,7 @@ def _text(inputs, options: InputOptions, seed: int, chunk_bytes: int, known: dic
         header=bool(options.header),
         chunk_bytes=min(1 << 20, chunk_bytes),
         learnt=learnt,
+        limits=replace(limits, line=limits.line // (law["ngram_range"][1] - law["ngram_range"][0] + 1)),
     )
 
 
@@ -215,7 +225,7 @@ def _condition(where: str | None) -> list | None:
     return [int(field), value]
 
 
-def _table(inputs, options: InputOptions, seed: int, known: dict):
+def _table(inputs, options: InputOptions, seed: int, known: dict, limits):
     from sketchnet.data.parquet import is_sparse
     from sketchnet.data.sources import TableSource
     from sketchnet.data.tables import MISSING, TableEncoder
@@ -239,7 +249,8 @@ def _table(inputs, options: InputOptions, seed: int, known: dict):
     else:
         how = {name: given for name, given in {**named, "missing": missing}.items() if given is not None}
         encoder = TableEncoder(label, n_columns=columns, seed=seed, **how)
-    return TableSource(inputs, encoder, label=label, n_columns=columns, **({"header": True} if options.header else {}))
+    csv = {"header": True} if options.header else {}
+    return TableSource(inputs, encoder, label=label, n_columns=columns, limits=limits, **csv)
 
 
 def _said(name: str, learnt: dict) -> str:

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from sketchnet.cli.inputs import InputOptions
+from sketchnet.cli.inputs import InputOptions, line_limits
 from sketchnet.cli.streams import standard_input
 from sketchnet.errors import InputError
-from sketchnet.memory import ran_out
+from sketchnet.memory import parse_memory, ran_out
 
 _MEMORY = "400MB"  # for chunks of a file
 _ROWS = 1024  # of a data set on disk, at a time
@@ -225,7 +225,7 @@ class ModelRows:
         is_text, line = self._options.format == "text", 1
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "lines"
-            for block in _blocks(standard_input()):
+            for block in _blocks(standard_input(), self._options.format):
                 path.write_bytes(b"\n" + block)  # no line's first bytes can then be taken for a packed file's
                 source = self._open(path)
                 # To svmlight an empty line is no row; of text it is one, and left out.
@@ -285,11 +285,11 @@ def _with_any_labels(known: dict, label: str | None) -> dict:
     return known
 
 
-def _blocks(stream) -> Iterator[bytes]:
+def _blocks(stream, kind: str) -> Iterator[bytes]:
     """Whole lines, as many as have come."""
-    from sketchnet.data.compression import LONGEST_LINE, packing_of
+    from sketchnet.data.compression import packing_of
 
-    rest, begun = bytearray(), False
+    rest, begun, longest = bytearray(), False, line_limits(kind, parse_memory(_MEMORY)).line
     while piece := stream.read1(_BLOCK):
         packing, begun = None if begun else packing_of(piece), True
         if packing:
@@ -300,7 +300,7 @@ def _blocks(stream) -> Iterator[bytes]:
             rest = bytearray(piece[cut:])
         else:
             rest += piece
-            if len(rest) > LONGEST_LINE:
-                raise InputError(f"standard input has a line of more than {LONGEST_LINE} bytes")
+            if len(rest) > longest:
+                raise InputError(f"standard input has a line of more than {longest:,} bytes")
     if rest:
         yield bytes(rest)

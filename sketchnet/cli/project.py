@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.errors import InputError
+from sketchnet.errors import BadRows, InputError
 
 _ROWS = ("indptr", "indices", "values")  # the arrays of a shard that its projection depends on
 
@@ -76,8 +76,11 @@ def project(
                 law.setdefault("density", SRHT.thesis_density(X.n_rows, X.n_columns))
             operator = make_scheme(scheme, components, **law).sample(X.n_columns, seed)
             job = {"dtype": dtype, "memory": memory, "source": checksums, "overwrite": overwrite, "device": device}
-            with progress_bar(f"projecting {input.name}") as progress:
-                result = project_to_file(operator, X, output, **job, progress=progress)
+            try:
+                with progress_bar(f"projecting {input.name}") as progress:
+                    result = project_to_file(operator, X, output, **job, progress=progress)
+            except BadRows as error:
+                raise InputError(f"{input}: {error}") from None
         seconds = time.perf_counter() - start
         # Told while the workspace still says what was done: cut off before, the next run tells it.
         if as_json:

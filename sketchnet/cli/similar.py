@@ -113,14 +113,11 @@ def _codes(model, path: Path, options: InputOptions):
 
 
 def _written(path: Path, width: int):
-    import numpy as np
+    from sketchnet.data.arrays import map_npy
 
-    if not path.is_file():
+    if not path.exists():
         raise InputError(f"there is no file {path}")
-    try:
-        codes = np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError) as error:
-        raise InputError(f"{path} is no array: {str(error).partition(chr(10))[0]}") from None
-    if codes.ndim != 2 or codes.shape[1] != width or codes.dtype != np.float32:
+    codes = map_npy(path, 2)
+    if codes.shape[1] != width or codes.dtype != "float32":
         raise InputError(f"{path} is {codes.dtype} {codes.shape}; codes of this model are float32 (rows, {width})")
     return codes

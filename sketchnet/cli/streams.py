@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
-from sketchnet.errors import InputError, StorageError
+from sketchnet.errors import InputError, StorageError, UncheckedWarning
 
 
 def check_streams() -> None:
@@ -33,3 +35,22 @@ def output_is_lost() -> bool:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return True
     return False
+
+
+@contextmanager
+def warnings_told() -> Iterator[None]:
+    """Tell what is wrong with files, though they can be read, once and in one line."""
+    told = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UncheckedWarning)
+        others = warnings.showwarning
+
+        def show(message, category, *place) -> None:
+            if not issubclass(category, UncheckedWarning):
+                others(message, category, *place)
+            elif str(message) not in told:
+                told.add(str(message))
+                print(f"sketchnet: {message}", file=sys.stderr)
+
+        warnings.showwarning = show
+        yield

@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,26 +19,41 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.checks import import_extra
-from sketchnet.errors import InputError, StorageError
+from sketchnet.errors import InputError, StorageError, UncheckedWarning
 from sketchnet.storage import replacing
 
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
 SUFFIXES = tuple(_MAGIC.values())
-LONGEST_LINE = 1 << 28  # a file without newlines must not fill the memory
-_STEP = 1 << 16
+_STEP = 1 << 16  # bytes that are read or searched at a time
+_PIECE = 1 << 18  # and unpacked at a time
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a file may ask of the memory, in bytes: by its longest line, and by what must be kept to unpack it (the
+    window of zst, the dictionary of xz).
+    """
+
+    line: int = 1 << 28
+    window: int = 1 << 28
+
+
+USUAL = Limits()
 
 
 def packing_of(start: bytes) -> str:
     """The suffix of files that begin like this, if they are packed."""
-    if start[1:4] == b"\x2a\x4d\x18" and start[0] >> 4 == 5:  # a frame to skip, with which pzstd begins
+    if _is_skipped(start):
         return ".zst"
     if start.startswith(b"BZh") and start[4:6] not in (b"1A", b"\x17r"):  # a block, or the end: else it is text
         return ""
     return next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), "")
 
 
-def open_reading(path: str | Path) -> io.IOBase:
-    """A binary stream of the unpacked bytes. The packing is told by the first bytes, not by the name."""
+def open_reading(path: str | Path, window: int = USUAL.window) -> io.IOBase:
+    """A binary stream of the unpacked bytes. The packing is told by the first bytes, not by the name; what needs more
+    than `window` bytes of memory to unpack is refused.
+    """
     path = Path(path)
     try:
         file = open(path, "rb", buffering=1 << 16)  # noqa: SIM115 - the caller closes it
@@ -45,7 +61,7 @@ def open_reading(path: str | Path) -> io.IOBase:
         suffix = packing_of(start)
         if not suffix and path.suffix in SUFFIXES:
             raise InputError(f"{path} does not hold {path.suffix[1:]} data; rename it if it is plain text")
-        return _UNPACK[suffix](file)
+        return _Unpacked(file, _UNPACK[suffix](file, window)) if suffix else file
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
     except IsADirectoryError:
@@ -73,7 +89,7 @@ def _packing(raw, suffix: str):
     if suffix == ".gz":  # without name and time, so that equal data gives equal files
         file = gzip.GzipFile("", "wb", 6, raw, mtime=0)
     elif suffix == ".zst":
-        file = _zstandard().ZstdCompressor().stream_writer(raw, closefd=False)
+        file = _zstandard().ZstdCompressor(write_checksum=True).stream_writer(raw, closefd=False)
     else:
         file = {".bz2": bz2.open, ".xz": lzma.open}[suffix](raw, "wb")
     with file:
@@ -85,76 +101,132 @@ def _zstandard():
 
 
 class _Unpacked(io.RawIOBase):
-    """A stream of unpacked bytes that closes the file below it."""
+    """What comes in pieces as a stream, which closes the file below it."""
 
-    def __init__(self, file, unpack: Callable[[io.IOBase], io.IOBase]):
-        self.file, self._stream = file, unpack(file)
+    def __init__(self, file, pieces: Iterator[bytes]):
+        self.file, self._pieces, self._ready = file, pieces, memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, target) -> int:
-        return self._stream.readinto(target)
+        while not self._ready:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._ready = memoryview(piece)
+        n = min(len(target), len(self._ready))
+        target[:n] = self._ready[:n]
+        self._ready = self._ready[n:]
+        return n
 
     def close(self) -> None:
         self.file.close()
         super().close()
 
 
-class _StreamsReader(io.RawIOBase):
-    """Unpacks streams (zst: frames) that stand one behind the other. `begin` makes what unpacks one.
+# Pieces are short, however much a few bytes unpack to. Unlike the libraries' own readers, the generators below take
+# neither a stream that is cut off nor what is none for the file's end.
 
-    Unlike the libraries' own readers, it takes neither a stream that is cut off nor what is none for the file's end.
-    """
 
-    _INPUT = 2048  # a block of 4 bytes may unpack to 128 KiB: at most 64 MiB come of one input
+def _gzipped(file, window: int) -> Iterator[bytes]:
+    with gzip.open(file) as stream:
+        while piece := stream.read1(_PIECE):
+            yield piece
 
-    def __init__(self, file, begin: Callable, error: type[Exception], padding: bytes = b""):
-        self._file, self._begin, self._error, self._padding = file, begin, error, padding
-        self._stream, self._ready, self._used = None, b"", 0
 
-    def readinto(self, target) -> int:
-        while self._used == len(self._ready):
-            if self._stream is not None and self._stream.eof:
-                rest, self._stream = self._stream.unused_data, None
-            else:
-                rest = b""
-            data = rest or self._file.read(self._INPUT)
-            if not data:
-                if self._stream is not None:
-                    raise EOFError("the file ends inside a stream")
-                return 0
-            if self._stream is None:
-                data = data.lstrip(self._padding) if self._padding else data
+def _streams(file, begin: Callable, padding: bytes = b"") -> Iterator[bytes]:
+    """The content of streams, one behind the other; `begin` makes what unpacks one."""
+    data = b""
+    while data := data or file.read(_STEP):
+        data = data.lstrip(padding) if padding else data
+        if not data:
+            continue
+        stream = begin()
+        while not stream.eof:
+            if stream.needs_input and not data:
+                data = file.read(_STEP)
                 if not data:
-                    continue
-                self._stream = self._begin()
-            try:
-                self._ready, self._used = self._stream.decompress(data), 0
-            except self._error as error:
-                raise EOFError(str(error)) from None
-        n = min(len(target), len(self._ready) - self._used)
-        target[:n] = self._ready[self._used : self._used + n]
-        self._used += n
-        return n
+                    raise EOFError("the file ends inside a stream")
+            piece, data = stream.decompress(data, _PIECE), b""
+            yield piece
+        if getattr(stream, "check", None) == lzma.CHECK_NONE:
+            _warn_unchecked(file)
+        data = stream.unused_data
 
 
-def _xz() -> lzma.LZMADecompressor:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ)
+def _bzipped(file, window: int) -> Iterator[bytes]:
+    try:
+        yield from _streams(file, bz2.BZ2Decompressor)
+    except OSError as error:
+        raise error if error.errno else EOFError(str(error)) from None  # its way to report bad data
 
 
-def _frames(file) -> _StreamsReader:
+def _xz(file, window: int) -> Iterator[bytes]:
+    try:
+        yield from _streams(file, partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, window), b"\0")
+    except lzma.LZMAError as error:
+        if "Memory usage limit" in str(error):
+            raise _too_wide(file, f"more than {window:,}", window) from None
+        raise
+
+
+def _frames(file, window: int) -> Iterator[bytes]:
+    """The content of zst frames. Their blocks are told apart here, since the library unpacks all that it is given: of
+    four bytes may come 128 KiB.
+    """
     zstandard = _zstandard()
-    return _StreamsReader(file, lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError)
+
+    def take(n: int) -> bytes:
+        data = file.read(n)
+        if len(data) < n:
+            raise EOFError("the file ends inside a frame")
+        return data
+
+    try:
+        while magic := file.read(4):
+            if _is_skipped(magic):
+                left = int.from_bytes(take(4), "little")
+                while left:
+                    left -= len(take(min(left, _STEP)))
+                continue
+            header = magic + take(1)
+            header += take(zstandard.frame_header_size(header) - len(header))
+            frame = zstandard.get_frame_parameters(header)
+            if frame.window_size > window:
+                raise _too_wide(file, f"{frame.window_size:,}", window)
+            if not frame.has_checksum:
+                _warn_unchecked(file)
+            stream = zstandard.ZstdDecompressor(max_window_size=1 << zstandard.WINDOWLOG_MAX).decompressobj()
+            stream.decompress(header)
+            last = False
+            while not last:
+                start = take(3)
+                bits = int.from_bytes(start, "little")  # 1: is it the last? 2: its kind. 21: its size
+                last = bits & 1
+                yield stream.decompress(start + take(1 if bits >> 1 & 3 == 1 else bits >> 3))
+            if frame.has_checksum:
+                stream.decompress(take(4))
+            if not stream.eof:
+                raise EOFError("a frame does not end where it should")
+    except zstandard.ZstdError as error:
+        raise EOFError(str(error)) from None
 
 
-_UNPACK = {
-    "": lambda file: file,
-    ".gz": partial(_Unpacked, unpack=gzip.open),
-    ".bz2": partial(_Unpacked, unpack=partial(_StreamsReader, begin=bz2.BZ2Decompressor, error=OSError)),
-    ".xz": partial(_Unpacked, unpack=partial(_StreamsReader, begin=_xz, error=lzma.LZMAError, padding=b"\0")),
-    ".zst": partial(_Unpacked, unpack=_frames),
-}
+def _is_skipped(start: bytes) -> bool:
+    """Whether a frame of zst begins that holds no data; pzstd writes such."""
+    return start[1:4] == b"\x2a\x4d\x18" and start[0] >> 4 == 5
+
+
+def _too_wide(file, needed: str, window: int) -> InputError:
+    return InputError(f"{file.name} takes {needed} bytes of memory to unpack; allowed are {window:,}")
+
+
+def _warn_unchecked(file) -> None:
+    warnings.warn(UncheckedWarning(f"{file.name} was packed without checksums: damage may go unseen"), stacklevel=2)
+
+
+_UNPACK = {".gz": _gzipped, ".bz2": _bzipped, ".xz": _xz, ".zst": _frames}
 
 
 @dataclass(frozen=True)
@@ -172,12 +244,14 @@ class Block:
     read: int
 
 
-def line_blocks(path: str | Path, n_bytes: int, offset: int = 0, padding: int = 32) -> Iterator[Block]:
+def line_blocks(
+    path: str | Path, n_bytes: int, offset: int = 0, padding: int = 32, limits: Limits = USUAL
+) -> Iterator[Block]:
     """Blocks of whole lines of at most `n_bytes`, or of one line that is longer; a thread reads one block ahead.
 
     Where blocks end depends on the file's bytes and on `n_bytes` alone.
     """
-    blocks = _line_blocks(Path(path), n_bytes, offset, padding)
+    blocks = _line_blocks(Path(path), n_bytes, offset, padding, limits)
     try:
         block = next(blocks, None)
         if block is None or block.last:
@@ -192,10 +266,10 @@ def line_blocks(path: str | Path, n_bytes: int, offset: int = 0, padding: int = 
         blocks.close()
 
 
-def _line_blocks(path: Path, n_bytes: int, offset: int, padding: int) -> Iterator[Block]:
+def _line_blocks(path: Path, n_bytes: int, offset: int, padding: int, limits: Limits) -> Iterator[Block]:
     buffers, turn = [np.empty(0, np.uint8)] * 2, 0  # the consumer holds one while the other is filled
     tail, ended = np.empty(0, np.uint8), False
-    with open_reading(path) as stream:
+    with open_reading(path, limits.window) as stream:
         _skip(stream, path, offset)
         while not (ended and len(tail) == 0):
             buffer = _at_least(buffers[turn], max(n_bytes, len(tail)) + 1 + padding)
@@ -206,10 +280,11 @@ def _line_blocks(path: Path, n_bytes: int, offset: int, padding: int) -> Iterato
             while cut == 0 and filled > 0:  # a line longer than a block: up to its end
                 cut = _after_first_newline(buffer, searched, filled) or (filled if ended else 0)
                 if cut == 0:
-                    if filled > LONGEST_LINE:
-                        raise InputError(f"{path} has a line of more than {LONGEST_LINE} bytes from byte {offset} on")
-                    searched, buffer = filled, _at_least(buffer, 2 * filled + 1 + padding)
-                    filled, ended = _fill(stream, path, buffer, filled, 2 * filled, ended)
+                    if filled > limits.line:
+                        raise InputError(f"{path} has a line of more than {limits.line:,} bytes from byte {offset} on")
+                    searched, size = filled, min(2 * filled, limits.line + 1)
+                    buffer = _at_least(buffer, size + 1 + padding)
+                    filled, ended = _fill(stream, path, buffer, filled, size, ended)
             tail = buffer[cut:filled].copy()
             offset += cut
             if cut and buffer[cut - 1] != 10:  # only at the end of the file
@@ -244,8 +319,6 @@ def _read(stream, path: Path, target: memoryview) -> int:
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise InputError(f"{path} is damaged or cut off: {error}") from None
     except OSError as error:
-        if error.errno is None:  # bz2 reports bad data so
-            raise InputError(f"{path} is damaged: {error}") from None
         raise StorageError(f"cannot read {path}: {error.strerror}") from None
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from sketchnet.errors import InputError
+from sketchnet.errors import BadRows, InputError
 from sketchnet.kernels import backend
 
 
@@ -92,11 +92,11 @@ def as_csr(X, n_columns: int, first: int = 0) -> CsrBatch:
     if X.n_columns != n_columns:
         raise InputError(f"X has {X.n_columns} columns, but the projection was made for {n_columns}")
     X = dataclasses.replace(X, indptr=as_ids(X.indptr), indices=as_ids(X.indices), values=real_values(X.values))
-    _check_offsets(X, first)
+    check_offsets(X, first)
     entry = backend().first_bad_id(X.indices, n_columns)
     if entry >= 0:
         row = first + _row_of(X, entry)
-        raise InputError(f"row {row} has column id {X.indices[entry]}; allowed are 0 to {n_columns - 1}")
+        raise BadRows(f"row {row} has column id {X.indices[entry]}; allowed are 0 to {n_columns - 1}")
     check_values(X, first)
     return X
 
@@ -107,7 +107,7 @@ def check_values(X: CsrBatch, first: int = 0) -> None:
     entry = backend().first_non_finite(values) if values.dtype.kind == "f" else -1
     if entry >= 0:
         where = f"row {first + _row_of(X, entry)}, column {X.indices[entry]}"
-        raise InputError(f"Input X contains NaN or infinity: {values[entry]} in {where}")
+        raise BadRows(f"Input X contains NaN or infinity: {values[entry]} in {where}")
 
 
 def without_repeats(X: CsrBatch) -> CsrBatch:
@@ -133,11 +133,29 @@ def to_csr(X) -> CsrBatch:
         return sparse_rows(as_dense(X))
     if X.ndim != 2:
         raise InputError(f"X has {X.ndim} dimensions; it must have two, rows and columns")
+    if X.format in ("csc", "bsr"):  # whose arrays may have been changed by hand: converting would go astray
+        try:
+            X.check_format()
+        except ValueError as error:
+            raise BadRows(f"the arrays of X do not fit each other: {error}") from None
+    elif X.format == "coo" and not all(_within(ids, n) for ids, n in zip((X.row, X.col), X.shape)):
+        raise BadRows(f"X has entries beyond its shape {X.shape}")
     X = X if X.format == "csr" else X.tocsr()
-    if len(X.indptr) and X.indptr[0] != 0:
-        raise InputError(f"the row offsets begin at {X.indptr[0]}; in a scipy matrix they begin at 0")
-    stored = int(X.indptr[-1])  # scipy allows spare room behind the last row
-    return CsrBatch(X.indptr, X.indices[:stored], X.data[:stored], X.shape[1])
+    return _of_whole(X.indptr, X.indices, X.data, X.shape)
+
+
+def _of_whole(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> CsrBatch:
+    """Return the rows of a whole matrix, whose offsets begin at 0 and may leave room behind the last row."""
+    if indptr.shape != (shape[0] + 1,):
+        raise BadRows(f"there are {indptr.size} row offsets for {shape[0]} rows; there must be one more than rows")
+    if indptr[0] != 0:
+        raise BadRows(f"the row offsets begin at {indptr[0]}; in a scipy matrix they begin at 0")
+    stored = max(0, int(indptr[-1]))
+    return CsrBatch(indptr, indices[:stored], values[:stored], int(shape[1]))
+
+
+def _within(ids: np.ndarray, n: int) -> bool:
+    return ids.size == 0 or (int(ids.min()) >= 0 and int(ids.max()) < n)
 
 
 def without_torch(X):
@@ -156,8 +174,9 @@ def without_torch(X):
     if X.ndim != 2 or X.dense_dim():
         raise InputError(f"X is a sparse tensor of shape {tuple(X.shape)}; it must have two dimensions, both sparse")
     if X.layout == torch.sparse_csr:
-        arrays = X.crow_indices(), X.col_indices(), X.values()
-        return CsrBatch(*(array.numpy() for array in arrays), X.shape[1])
+        return _of_whole(X.crow_indices().numpy(), X.col_indices().numpy(), X.values().numpy(), X.shape)
+    if not all(_within(ids, n) for ids, n in zip(X._indices().numpy(), X.shape)):  # torch looks only if asked
+        raise BadRows(f"X has entries beyond its shape {tuple(X.shape)}")
     X = X.coalesce()  # rows in order
     rows, columns = X.indices().numpy()
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(X)))])
@@ -208,7 +227,7 @@ def check_source(X: np.ndarray, out: np.ndarray) -> None:
 def real_values(values: np.ndarray) -> np.ndarray:
     """The array as kernels take it: booleans, integers or floats of the machine's byte order. Copies only if needed."""
     if values.dtype.kind not in "biuf":
-        raise InputError(f"values have dtype {values.dtype}; allowed are real numbers (bool, int, float)")
+        raise BadRows(f"values have dtype {values.dtype}; allowed are real numbers (bool, int, float)")
     if values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
         values = values.astype(np.float32 if values.dtype.itemsize < 4 else np.float64)
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
@@ -229,11 +248,11 @@ def converted(X: CsrBatch, dtype: np.dtype) -> CsrBatch:
 def as_ids(ids: np.ndarray) -> np.ndarray:
     """Offsets or column ids as kernels take them: int32 or int64. Copies only if needed."""
     if ids.dtype.kind not in "iu":
-        raise InputError(f"offsets and column ids must be integers, not {ids.dtype}")
+        raise BadRows(f"offsets and column ids must be integers, not {ids.dtype}")
     if ids.dtype in (np.int32, np.int64) and ids.dtype.isnative:
         return ids
     if ids.dtype == np.uint64 and ids.size and ids.max() >= 2**63:
-        raise InputError(f"column id {ids.max()} is too large; allowed are ids below 2**63")
+        raise BadRows(f"column id {ids.max()} is too large; allowed are ids below 2**63")
     return ids.astype(np.int64)
 
 
@@ -247,17 +266,27 @@ def _row_of(X: CsrBatch, entry: int) -> int:
     return int(np.searchsorted(X.indptr, entry + int(X.indptr[0]), side="right")) - 1
 
 
-def _check_offsets(X: CsrBatch, first: int) -> None:
+def check_offsets(X: CsrBatch, first: int = 0) -> None:
+    """Raise unless the row offsets never fall and span just the entries. Messages number rows from `first` on."""
     n_entries = len(X.indices)
     if len(X.values) != n_entries:
-        raise InputError(f"there are {n_entries} column ids but {len(X.values)} values")
+        raise BadRows(f"there are {n_entries} column ids but {len(X.values)} values")
+    row = first_fall(X.indptr)
+    if row >= 0:
+        raise BadRows(f"row {first + row} ends before it begins: the row offsets must not fall")
+    if len(X.indptr) == 0:
+        raise BadRows("there are no row offsets; there must be one more than rows")
+    start, stop = int(X.indptr[0]), int(X.indptr[-1])
+    if stop - start != n_entries:
+        raise BadRows(f"the row offsets do not fit {n_entries} stored entries: they run from {start} to {stop}")
+
+
+def first_fall(offsets: np.ndarray) -> int:
+    """Return the first row that ends before it begins, or -1."""
     step = 1 << 20  # in pieces, so that the check needs no memory of its own
-    for start in range(0, X.n_rows, step):
-        piece = X.indptr[start : start + step + 1]
+    for start in range(0, len(offsets) - 1, step):
+        piece = offsets[start : start + step + 1]
         falls = np.flatnonzero(piece[1:] < piece[:-1])
         if len(falls):
-            raise InputError(
-                f"row {first + start + int(falls[0])} ends before it begins: the row offsets must not fall"
-            )
-    if len(X.indptr) == 0 or int(X.indptr[-1]) - int(X.indptr[0]) > n_entries:
-        raise InputError(f"the row offsets do not fit {n_entries} stored entries")
+            return start + int(falls[0])
+    return -1

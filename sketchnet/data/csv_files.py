@@ -8,12 +8,12 @@ import lzma
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from sketchnet.data.compression import open_reading
+from sketchnet.data.compression import USUAL, Limits, open_reading
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.table_chunks import TableChunk, TextColumn, check_names, is_number
 from sketchnet.data.tables import TableEncoder
@@ -23,7 +23,11 @@ KIND_ROWS = 1000  # kinds are found from so many rows, whatever the chunks, so t
 CHUNK_CELLS = 1 << 20  # at most; a cell takes about 100 bytes as a Python string
 CHUNK_ROWS = 1 << 13  # at most; Python's collector walks over all live rows again and again
 CHUNK_TEXT = 1 << 25  # characters, about, at most
+HEAD_CELLS = 4_000_000  # of the rows from which kinds are found, at most
 MAX_LINE = 1 << 26  # characters; keeps an endless line from filling the memory
+_CELL = 3  # so many characters of the longest line are there for each cell that is held at a time
+_COLUMN = 8  # and so many cells for each column
+_SAMPLE = 1 << 20  # characters that tell the delimiter
 _DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
@@ -36,6 +40,7 @@ def read_csv_batches(
     chunk_rows: int | None = None,
     start_row: int = 0,
     labels: bool = True,
+    limits: Limits = USUAL,
 ) -> Iterator[CsrBatch]:
     """Rows of a CSV or TSV file as batches; a one-hot encoder must be fitted before (`fit_csv`).
 
@@ -44,9 +49,8 @@ def read_csv_batches(
     `delimiter="auto"` looks at the name and the first lines. `header="auto"` takes the first row for names unless it
     holds a number; without names, columns are c0, c1, ...
     """
-    for chunk in csv_chunks(
-        path, encoder, delimiter=delimiter, header=header, chunk_rows=chunk_rows, start_row=start_row
-    ):
+    how = {"delimiter": delimiter, "header": header, "chunk_rows": chunk_rows, "start_row": start_row}
+    for chunk in csv_chunks(path, encoder, **how, limits=limits):
         yield encoder.transform(chunk, labels)
 
 
@@ -57,15 +61,22 @@ def fit_csv(paths: str | Path | Sequence[str | Path], encoder: TableEncoder, **o
 
 
 def csv_chunks(
-    path, encoder: TableEncoder, *, delimiter="auto", header="auto", chunk_rows: int | None = None, start_row: int = 0
+    path,
+    encoder: TableEncoder,
+    *,
+    delimiter="auto",
+    header="auto",
+    chunk_rows: int | None = None,
+    start_row: int = 0,
+    limits: Limits = USUAL,
 ) -> Iterator[TableChunk]:
     """The file's rows, a chunk at a time; the encoder learns the columns' kinds from the first of them."""
     if header != "auto" and not isinstance(header, bool):
         raise InputError(f'header={header!r} is not allowed; give "auto", True or False')
     if start_row < 0 or (chunk_rows is not None and chunk_rows < 1):
         raise InputError(f"start_row={start_row}, chunk_rows={chunk_rows} is not allowed; rows are 0 or more, chunks 1")
-    with _open_text(path) as file:
-        rows = _CsvRows(path, file, delimiter)
+    with _open_text(path, limits.window) as file:
+        rows = _CsvRows(path, file, delimiter, min(limits.line, MAX_LINE))
         first = rows.first()
         # A name may be a number, such as a year, where others are asked for by name.
         asked = {encoder.label, encoder.label_, *encoder.categorical, *encoder.ignore, *(encoder.kinds_ or ())}
@@ -74,12 +85,13 @@ def csv_chunks(
         names = first if named else [f"c{i}" for i in range(len(first))]
         hint = "; give header=False to sketchnet.data.csv_files.read_csv_batches if the file has no names"
         check_names(names, f"{path}, line {rows.line + 1}", hint)
+        rows.expect(len(names))
         if named:
             rows.take(1)
-        head = rows.take(KIND_ROWS)
+        head = rows.take(min(KIND_ROWS, max(1, HEAD_CELLS // len(names))))
         encoder.learn_kinds(rows.chunk(names, head))
         rows.put_back(head)
-        size = chunk_rows or max(1, min(CHUNK_ROWS, CHUNK_CELLS // len(names)))
+        size = chunk_rows or max(1, min(CHUNK_ROWS, min(CHUNK_CELLS, rows.most_cells // 2) // len(names)))
         skip = start_row
         while raw := rows.take(min(size, skip) if skip else size):
             chunk = rows.chunk(names, raw)
@@ -92,9 +104,9 @@ def csv_chunks(
             raise InputError(f"{path} has {start_row - skip} rows; start_row={start_row} is beyond them")
 
 
-def _open_text(path: str | Path):
+def _open_text(path: str | Path, window: int):
     # Bad bytes become lone surrogates here, and an error with its line number in _lines.
-    stream = io.BufferedReader(open_reading(path))
+    stream = io.BufferedReader(open_reading(path, window))
     return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
@@ -106,36 +118,54 @@ def _check_utf8(text: str, where: str) -> None:
 
 
 class _CsvRows:
-    """Records of a CSV file, blank ones too, and the lines on which they stand."""
+    """Records of a CSV file, blank ones too, and the lines on which they stand. None has more than `most` characters,
+    and no more cells are taken at a time than take as much memory.
+    """
 
-    def __init__(self, path, file, delimiter: str):
-        self._path, self._ahead, self.line = path, [], 0  # records put back; the line before the next record
-        self._n_characters = 0
+    def __init__(self, path, file, delimiter: str, most: int):
+        self._path, self._most, self.most_cells = path, most, most // _CELL
+        self._ahead, self.line = [], 0  # records put back; the line before the next record
+        self._n_cells = None
+        self._n_characters = self._begun = 0  # read so far, and before the record at hand
         lines, first = self._lines(file), []
-        while len(first) < 20 and self._n_characters < 1 << 20 and (line := next(lines, None)):
+        while len(first) < 20 and sum(map(len, first)) < _SAMPLE and (line := next(lines, None)):
             first.append(line)
         if delimiter == "auto":
-            delimiter = _find_delimiter(path, first)
+            delimiter = _find_delimiter(path, [line[:_SAMPLE] for line in first])
         if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"':
             raise InputError(f'delimiter={delimiter!r} is not allowed; give "auto" or one character')
-        self._reader = csv.reader(chain(first, lines), delimiter=delimiter, strict=True)
+        self._reader = csv.reader(self._counted(chain(first, lines)), delimiter=delimiter, strict=True)
 
     def _lines(self, file) -> Iterator[str]:
         number = 0
         try:
-            while line := file.readline(MAX_LINE):
+            while line := file.readline(self._most + 1):
                 number += 1
-                self._n_characters += len(line)
                 if "\0" in line:
                     raise InputError(f"{self._path}, line {number}: there is a NUL byte; tables are text in UTF-8")
                 if not line.isascii():
                     _check_utf8(line, f"{self._path}, line {number}")
-                if len(line) == MAX_LINE:
-                    raise InputError(f"{self._path}, line {number}: the line is longer than {MAX_LINE} characters")
+                if len(line) > self._most:
+                    raise InputError(f"{self._path}, line {number}: the line is longer than {self._most} characters")
                 yield line
         except _DAMAGE as error:
             what = error or type(error).__name__
             raise InputError(f"{self._path} cannot be read past line {number}: {what}") from None
+
+    def _counted(self, lines: Iterator[str]) -> Iterator[str]:
+        for line in lines:
+            self._n_characters += len(line)
+            if self._n_characters - self._begun > self._most:  # quoted cells go on from line to line
+                where = f"{self._path}, line {self._reader.line_num + 1}"
+                raise InputError(f"{where}: the row that goes on here is longer than {self._most} characters")
+            yield line
+
+    def expect(self, n_cells: int) -> None:
+        """Tell how many cells records have from now on: what has others is the last that is taken."""
+        self._n_cells = n_cells
+        if n_cells > self.most_cells // _COLUMN:
+            where, most = f"{self._path}, line {self.line + 1}", self.most_cells // _COLUMN
+            raise InputError(f"{where}: there are {n_cells:,} columns; allowed are {most:,}")
 
     def first(self) -> list[str]:
         """The first record that is not blank, left in place; blank ones before it are taken."""
@@ -148,14 +178,17 @@ class _CsvRows:
     def take(self, n: int) -> list[list[str]]:
         """The next records: n, or fewer if they are long, or none at the end."""
         raw, self._ahead = self._ahead[:n], self._ahead[n:]
-        limit = self._n_characters + CHUNK_TEXT
+        limit, cells = self._n_characters + CHUNK_TEXT, 0
         try:
-            while len(raw) < n and self._n_characters < limit:
-                with _long_cells():
-                    some = list(islice(self._reader, min(n - len(raw), 64)))
-                if not some:
-                    break
-                raw += some
+            with _long_cells(self._most):
+                while len(raw) < n and self._n_characters < limit and (record := next(self._reader, None)) is not None:
+                    raw.append(record)
+                    self._begun, cells = self._n_characters, cells + len(record)
+                    if record and len(record) != (self._n_cells or len(record)):
+                        break
+                    if cells > self.most_cells and len(raw) > 1:
+                        allowed = f"{len(raw):,} rows have {cells:,} cells; allowed at a time are {self.most_cells:,}"
+                        raise InputError(f"{self._path}, line {self._reader.line_num}: {allowed}")
         except csv.Error as error:
             raise InputError(f"{self._path}, line {self._reader.line_num}: {error}") from None
         self._before, self.line = self.line, self._reader.line_num - sum(map(_n_lines, self._ahead))
@@ -183,9 +216,9 @@ class _CsvRows:
 
 
 @contextmanager
-def _long_cells() -> Iterator[None]:
+def _long_cells(most: int) -> Iterator[None]:
     """Cells may be as long as lines. Python's limit is one for all readers, so it is put back."""
-    before = csv.field_size_limit(MAX_LINE)
+    before = csv.field_size_limit(most)
     try:
         yield
     finally:
@@ -204,7 +237,7 @@ def _find_delimiter(path, lines: list[str]) -> str:
     best, width = ",", 1
     for delimiter in ",\t;|":
         try:
-            with _long_cells():
+            with _long_cells(_SAMPLE):
                 records = list(filter(None, csv.reader(lines, delimiter=delimiter)))
         except csv.Error:
             continue

@@ -7,15 +7,17 @@ process. Either way the matrix may be larger than memory, and checksums are comp
 
 from __future__ import annotations
 
+import io
 import tempfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
-from sketchnet.data.csr import CsrBatch, real_values
-from sketchnet.errors import InputError, StorageError
-from sketchnet.storage import writing
+from sketchnet.data.arrays import map_array, read_header
+from sketchnet.data.csr import CsrBatch, check_offsets, real_values
+from sketchnet.errors import BadRows, InputError, StorageError
+from sketchnet.storage import check_regular, writing
 
 _MEMBERS = ("indptr", "indices", "data")
 _PIECE = 1 << 20
@@ -28,15 +30,19 @@ def open_npz(path: str | Path, scratch: str | Path) -> tuple[CsrBatch, list[int]
         raise InputError(f"there is no file {path}")
     if path.is_dir():
         raise InputError(f"{path} is a folder, not a scipy .npz file")
+    check_regular(path)
     try:
         with zipfile.ZipFile(path) as archive:
             return _matrix(archive, path, Path(scratch))
+    except BadRows as error:
+        raise InputError(f"{path}: {error}") from None
     except (InputError, StorageError, MemoryError):
         raise
     except Exception as error:  # zipfile and NumPy's header parser fail in a dozen ways on damaged files
         if isinstance(error, OSError) and error.errno is not None:  # bz2 reports bad data without a number
             raise StorageError(f"cannot read {path}: {error.strerror}") from None
-        raise InputError(f"{path} is not a complete scipy .npz file: {error}") from None
+        what = str(error).partition("\n")[0]
+        raise InputError(f"{path} is not a complete scipy .npz file: {what}") from None
 
 
 def _matrix(archive: zipfile.ZipFile, path: Path, scratch: Path) -> tuple[CsrBatch, list[int]]:
@@ -44,11 +50,27 @@ def _matrix(archive: zipfile.ZipFile, path: Path, scratch: Path) -> tuple[CsrBat
     layout = layout.decode("ascii", "replace") if isinstance(layout, bytes) else str(layout)
     if layout != "csr":
         raise InputError(f"{path} holds a {layout} matrix; save it by rows: save_npz(path, X.tocsr())")
-    n_rows, n_columns = (int(x) for x in _small(archive, path, "shape"))
+    shape = _small(archive, path, "shape")
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or not all(0 <= int(n) <= 2**63 for n in shape):
+        allowed = "two integers from 0 to 2**63"
+        raise InputError(
+            f"{path} is not a complete scipy .npz file: its shape is {shape.tolist()}; it must be {allowed}"
+        )
+    n_rows, n_columns = map(int, shape)
     indptr, indices, values = (_array(archive, path, name, scratch) for name in _MEMBERS)
+    for name, ids in (("indptr", indptr), ("indices", indices)):
+        if ids.dtype.kind not in "iu":
+            raise InputError(f"{path}: array {name!r} is of {ids.dtype}; it must be of integers")
     if len(indptr) != n_rows + 1:
         raise InputError(f"{path} has {n_rows} rows but {len(indptr)} row offsets; there must be one more than rows")
-    return CsrBatch(indptr, indices, real_values(values), n_columns), [_member(archive, path, m).CRC for m in _MEMBERS]
+    if len(indices) != len(values):
+        raise InputError(f"{path} has {len(indices)} column ids but {len(values)} values")
+    if indptr[0] != 0:
+        raise InputError(f"{path}: the row offsets begin at {indptr[0]}; in a scipy matrix they begin at 0")
+    stored = int(indptr[-1])  # scipy allows spare room behind the last row
+    X = CsrBatch(indptr, indices[: max(stored, 0)], real_values(values[: max(stored, 0)]), n_columns)
+    check_offsets(X)
+    return X, [_member(archive, path, m).CRC for m in _MEMBERS]
 
 
 def _member(archive: zipfile.ZipFile, path: Path, name: str) -> zipfile.ZipInfo:
@@ -62,8 +84,11 @@ def _small(archive: zipfile.ZipFile, path: Path, name: str) -> np.ndarray:
     member = _member(archive, path, name)
     if member.file_size > 4096:
         raise InputError(f"{path}: array {name!r} is too large to describe a matrix")
-    with archive.open(member) as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
+    with archive.open(member) as packed:
+        content = packed.read()
+    file, n_dimensions = io.BytesIO(content), {"format": 0, "shape": 1}[name]
+    dtype, shape, _ = read_header(file, len(content), f"{path}: array {name!r}", n_dimensions)
+    return np.frombuffer(content, dtype, offset=file.tell()).reshape(shape)
 
 
 def _array(archive: zipfile.ZipFile, path: Path, name: str, scratch: Path) -> np.ndarray:
@@ -79,22 +104,11 @@ def _array(archive: zipfile.ZipFile, path: Path, name: str, scratch: Path) -> np
                         file.write(piece)
                 with writing(scratch):
                     file.flush()
-                return _map(path, name, file, 0, member.file_size)
+                return map_array(file, 0, member.file_size, f"{path}: array {name!r}")
         while source.read(_PIECE):
             pass
     with open(path, "rb") as file:
         file.seek(member.header_offset + 26)  # the local header ends with a name and extra fields of these lengths
         lengths = np.frombuffer(file.read(4), "<u2")
-        return _map(path, name, file, member.header_offset + 30 + int(lengths.sum()), member.file_size)
-
-
-def _map(path: Path, name: str, file, start: int, size: int) -> np.ndarray:
-    file.seek(start)
-    version = np.lib.format.read_magic(file)
-    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-    shape, _, dtype = read_header(file)
-    if dtype.hasobject or len(shape) != 1 or file.tell() - start + shape[0] * dtype.itemsize != size:
-        raise InputError(f"{path}: array {name!r} claims {shape} of {dtype} in {size} bytes")
-    if shape == (0,):  # nothing to map
-        return np.empty(0, dtype)
-    return np.memmap(file, dtype, mode="r", offset=file.tell(), shape=shape)
+        start = member.header_offset + 30 + int(lengths.sum())
+        return map_array(file, start, member.file_size, f"{path}: array {name!r}")

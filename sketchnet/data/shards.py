@@ -7,7 +7,6 @@ written under another name, synced and renamed, so that it is whole or absent.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import zlib
@@ -16,13 +15,15 @@ from pathlib import Path
 
 import numpy as np
 
-from sketchnet.data.csr import CsrBatch
+from sketchnet.data.arrays import map_npy
+from sketchnet.data.csr import CsrBatch, first_fall
 from sketchnet.errors import InputError
-from sketchnet.storage import replacing, write_json, writing
+from sketchnet.storage import check_regular, read_json, replacing, write_json, writing
 
 FORMAT_VERSION = 1
 _ARRAYS = ("indptr", "indices", "values", "labels", "label_indptr", "groups")
 _MANIFEST = "manifest.json"
+_KINDS = {"indptr": "i", "indices": "i", "label_indptr": "i", "groups": "i"}  # of their dtypes; others are numbers
 _PIECE = 1 << 24  # bytes read at a time for checksums
 
 
@@ -88,24 +89,31 @@ def read_manifest(path: Path) -> dict:
     """A shard's manifest, if this version can read it."""
     manifest = read_description(path / _MANIFEST)
     try:
-        n_rows, n_columns = (int(x) for x in manifest["shape"])
-        known = set(manifest["files"]) <= set(_ARRAYS) and {"indptr", "indices", "values"} <= set(manifest["files"])
-        known &= all({"length", "dtype", "crc32"} <= set(file) for file in manifest["files"].values())
-        if n_rows < 0 or n_columns < 0 or not known or int(manifest["entries"]) < 0:
+        files = manifest["files"]
+        known = set(files) <= set(_ARRAYS) and {"indptr", "indices", "values"} <= set(files)
+        sizes = [*manifest["shape"], manifest["entries"], *(file["length"] for file in files.values())]
+        dtypes = all(np.dtype(file["dtype"]).kind in _KINDS.get(name, "biuf") for name, file in files.items())
+        if not known or not dtypes or len(manifest["shape"]) != 2 or not all(map(_is_size, sizes)):
+            raise ValueError
+        if not all(type(file["crc32"]) is int for file in files.values()):
             raise ValueError
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InputError(f"{path / _MANIFEST} is damaged") from None
     return manifest
 
 
+def _is_size(n: object) -> bool:
+    return type(n) is int and 0 <= n <= 2**63
+
+
 def read_description(path: Path) -> dict:
     """A JSON file of this format: of this version, or an error that says so."""
     try:
-        content = json.loads(path.read_text())
+        content = read_json(path)
         version = content["format"]
     except FileNotFoundError:
         raise InputError(f"there is no {path}: {path.parent} is not a data set, or its ingest is unfinished") from None
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         raise InputError(f"{path} is damaged") from None
     if version != FORMAT_VERSION:
         raise InputError(f"{path} has format version {version}; this sketchnet reads version {FORMAT_VERSION}")
@@ -120,29 +128,33 @@ def map_shard(path: Path, verify: bool) -> CsrBatch:
         file = path / f"{name}.npy"
         if not file.exists():
             raise InputError(f"there is no {file}, which the manifest names")
+        check_regular(file)
         if verify and _checksum(file) != expected["crc32"]:
             raise InputError(f"{file} is not what was written: its checksum differs from the manifest's")
-        try:
-            arrays[name] = np.load(file, mmap_mode="r" if expected["length"] else None, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise InputError(f"{file} cannot be read: {error}") from None
-        if arrays[name].shape != (expected["length"],) or arrays[name].dtype.str != expected["dtype"]:
-            found = f"{arrays[name].shape} of {arrays[name].dtype.str}"
-            raise InputError(f"{file} holds {found}, the manifest says ({expected['length']},) of {expected['dtype']}")
-    found = _label_kind(arrays)
-    said = manifest.get("labels", found)  # which older manifests do not say
-    if said != found:
-        raise InputError(f"{path / _MANIFEST} says labels are {said!r}; by its files they are {found!r}")
+        array = arrays[name] = map_npy(file)
+        if array.shape != (expected["length"],) or array.dtype.str != expected["dtype"]:
+            said = f"({expected['length']},) of {expected['dtype']}"
+            raise InputError(f"{file} holds {array.shape} of {array.dtype.str}, the manifest says {said}")
+    kind = _label_kind(arrays)
+    said = manifest.get("labels", kind)  # which older manifests do not say
+    if said != kind:
+        raise InputError(f"{path / _MANIFEST} says labels are {said!r}; by its files they are {kind!r}")
     n_rows, n_columns = manifest["shape"]
+    ends = {"indptr": manifest["entries"], "label_indptr": len(arrays.get("labels", ()))}  # of offsets
+    ends = {name: end for name, end in ends.items() if name in arrays}
     per_row = [name for name in ("labels", "groups") if name in arrays and f"{name[:-1]}_indptr" not in arrays]
     fits = (
-        len(arrays["indptr"]) == n_rows + 1
-        and len(arrays["indices"]) == len(arrays["values"]) == int(arrays["indptr"][-1]) == manifest["entries"]
+        len(arrays["indices"]) == len(arrays["values"]) == manifest["entries"]
+        and all(len(arrays[name]) == n_rows + 1 for name in ends)
+        and all((int(arrays[name][0]), int(arrays[name][-1])) == (0, end) for name, end in ends.items())
         and all(len(arrays[name]) == n_rows for name in per_row)
-        and ("label_indptr" not in arrays or len(arrays["labels"]) == int(arrays["label_indptr"][-1]))
     )
     if not fits:
         raise InputError(f"{path}: the arrays do not fit each other")
+    for name in ends if verify else ():
+        row = first_fall(arrays[name])
+        if row >= 0:
+            raise InputError(f"{path / name}.npy: row {row} ends before it begins; offsets must not fall")
     return CsrBatch(n_columns=n_columns, **arrays)
 
 

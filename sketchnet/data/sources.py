@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sketchnet.data.compression import Block, line_blocks
+from sketchnet.data.compression import USUAL, Block, Limits, line_blocks
 from sketchnet.data.csr import CsrBatch, as_csr, real_values
 from sketchnet.data.csv_files import fit_csv, read_csv_batches
 from sketchnet.data.parquet import fit_parquet, is_sparse, read_parquet_batches
@@ -55,11 +55,13 @@ class SyntheticSource:
 class FileSource(ABC):
     """What sources of files share: the files in order, each from its beginning or from where a state says.
 
-    `learnt` is what an earlier data set taught (the base of its ids, its classes), so that this one fits it.
+    `learnt` is what an earlier data set taught (the base of its ids, its classes), so that this one fits it. `limits`
+    are what a file may ask of the memory; they change no row, so they are no part of the job.
     """
 
-    def __init__(self, paths: Sequence[str | Path], *, learnt: dict | None = None, **options):
+    def __init__(self, paths: Sequence[str | Path], *, learnt: dict | None = None, limits: Limits = USUAL, **options):
         self.paths, self.options, self.learnt = [Path(path) for path in paths], options, learnt or {}
+        self.limits = limits
         for path in self.paths:
             if not path.is_file():
                 raise InputError(f"there is no file {path}")
@@ -114,7 +116,8 @@ class SvmlightSource(FileSource):
         options = {**self.options, **found}
         if found.get("unlabelled"):  # rows without labels have not settled what comes after them
             options["labels"] = "auto"
-        reader = SvmlightReader(path, **options, n_columns=self._n_columns, start=tuple(at or (0, 1)))
+        start = tuple(at or (0, 1))
+        reader = SvmlightReader(path, **options, n_columns=self._n_columns, start=start, limits=self.limits)
         skipped = learnt.get("skipped_lines", 0)
         for batch in reader:
             self._inside = reader.bytes_read / max(1, path.stat().st_size)
@@ -171,17 +174,18 @@ class TextSource(FileSource):
         header=False,
         chunk_bytes=1 << 19,
         learnt=None,
+        limits: Limits = USUAL,
     ):
         if text_column is None and (label_column is not None or where is not None):
             raise InputError("a label column or a condition needs a text column, in lines of tab-separated fields")
         params = hasher.get_params()
         fields = {"text_column": text_column, "label_column": label_column, "where": where, "header": header}
-        super().__init__(paths, learnt=learnt, hasher=params, chunk_bytes=chunk_bytes, **fields)
+        super().__init__(paths, learnt=learnt, limits=limits, hasher=params, chunk_bytes=chunk_bytes, **fields)
         self._hasher = hasher
 
     def _read(self, path, at, learnt):
         offset, line = at or (0, 1)
-        for block in line_blocks(path, self.options["chunk_bytes"], offset):
+        for block in line_blocks(path, self.options["chunk_bytes"], offset, limits=self.limits):
             self._inside = block.read / max(1, path.stat().st_size)
             lines = _lines(block)
             strings, labels = self._fields(path, line, lines)
@@ -195,7 +199,7 @@ class TextSource(FileSource):
         """The strings that are hashed, row by row."""
         for path in self.paths:
             line = 1
-            for block in line_blocks(path, self.options["chunk_bytes"]):
+            for block in line_blocks(path, self.options["chunk_bytes"], limits=self.limits):
                 lines = _lines(block)
                 yield from self._fields(path, line, lines)[0]
                 line += len(lines)
@@ -257,10 +261,19 @@ def _numbered(path: Path, labels: list[tuple[str, int]], learnt: dict) -> tuple[
 class TableSource(FileSource):
     """CSV, TSV or Parquet files, encoded by a TableEncoder; Parquet with list columns of ids needs none."""
 
-    def __init__(self, paths, encoder: TableEncoder, *, label: str | None = None, n_columns: int | None = None, **csv):
+    def __init__(
+        self,
+        paths,
+        encoder: TableEncoder,
+        *,
+        label: str | None = None,
+        n_columns: int | None = None,
+        limits: Limits = USUAL,
+        **csv,
+    ):
         """`csv` may say {"header": True}: that the first line has the names of the columns."""
-        super().__init__(paths, encoder=encoder.to_dict(), label=label, n_columns=n_columns, **csv)
-        self._csv = csv
+        super().__init__(paths, limits=limits, encoder=encoder.to_dict(), label=label, n_columns=n_columns, **csv)
+        self._csv = {**csv, "limits": limits}
 
     def _read(self, path, at, learnt):
         encoder = TableEncoder.from_dict(learnt.get("encoder") or self.options["encoder"])

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.checks import check_choice, check_integer
-from sketchnet.data.compression import Block, line_blocks
+from sketchnet.data.compression import USUAL, Block, Limits, line_blocks
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.svmlight_rows import TOO_LARGE, Rows
 from sketchnet.errors import BeyondColumns, InputError
@@ -73,9 +73,10 @@ def read_svmlight(
 class SvmlightReader:
     """Reads a file in chunks: iterating gives a CsrBatch for each `chunk_bytes` of text (or line, if that is longer).
 
-    The parameters are those of `read_svmlight`. What is "auto" is decided by the first chunk of the file; if a later
-    chunk contradicts, that is an error even with `on_error="skip"`. Rows without labels may go on to rows with several,
-    but not to rows with one. Without `n_columns`, a chunk has as many columns as were seen so far.
+    The parameters are those of `read_svmlight`, and `limits` on what the file may ask of the memory. What is "auto" is
+    decided by the first chunk of the file; if a later chunk contradicts, that is an error even with `on_error="skip"`.
+    Rows without labels may go on to rows with several, but not to rows with one. Without `n_columns`, a chunk has as
+    many columns as were seen so far.
 
     After each chunk, `offset` and `line` tell where the next begins, in bytes of the unpacked text and in lines from 1;
     a reader with `start=(offset, line)` goes on there. `skipped` counts the malformed lines left out since the start,
@@ -96,10 +97,11 @@ class SvmlightReader:
         chunk_bytes: int = _CHUNK,
         start: tuple[int, int] = (0, 1),
         unlabelled: str | None = None,
+        limits: Limits = USUAL,
     ):
         if chunk_bytes < 1:
             raise InputError(f"chunk_bytes is {chunk_bytes}; it must be at least 1")
-        self.path, self.chunk_bytes = Path(path), chunk_bytes
+        self.path, self.chunk_bytes, self._limits = Path(path), chunk_bytes, limits
         self.base, self.labels, self.n_columns = base, labels, n_columns or 0
         self.offset, self.line = start
         self.skipped = self.n_rows = self.bytes_read = 0
@@ -111,12 +113,12 @@ class SvmlightReader:
     def __iter__(self) -> Iterator[CsrBatch]:
         parser = self._new_parser()
         if self.offset > 0:  # wherever reading begins, the file's first chunk decides
-            with closing(line_blocks(self.path, self.chunk_bytes, padding=PADDING)) as head:
+            with closing(line_blocks(self.path, self.chunk_bytes, padding=PADDING, limits=self._limits)) as head:
                 for block in head:
                     self._decide(parser, block)
                     break
             parser.line, parser.skipped, parser.decided = self.line, self.skipped, True
-        for block in line_blocks(self.path, self.chunk_bytes, self.offset, PADDING):
+        for block in line_blocks(self.path, self.chunk_bytes, self.offset, PADDING, self._limits):
             rows = self._decide(parser, block)
             if self._n_columns is None:
                 self.n_columns = max(self.n_columns, rows.max_id + 1)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -10,9 +11,12 @@ from scipy import sparse
 from sketchnet.data import CsrBatch, Synthetic, open_shards, read_svmlight, write_svmlight
 from sketchnet.data.ngrams import NgramHasher
 from sketchnet.errors import InputError
+from sketchnet.memory import PeakMemory
 from tests.cli.command_line import bad, good
+from tests.cli.command_line import sketchnet as in_process
 from tests.cli.test_project import sketchnet
 from tests.data.test_shards import batch, same
+from tests.data.test_svmlight_packed import packer
 
 
 def test_svmlight_packed_and_in_several_files(tmp_path):
@@ -197,3 +201,25 @@ def test_data_list(tmp_path):
 def test_files_that_are_not_there(tmp_path):
     for verb in (("ingest", "clicsk", "out"), ("train", "clicsk")):
         bad(*verb, message="there is no file clicsk", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "zst"])
+def test_a_bomb_stays_within_the_budget(kind, tmp_path):
+    """A few kilobytes that unpack to a line of 256 MB."""
+    pack = packer(kind)
+    (tmp_path / "bomb").write_bytes(pack(b"0" * (16 << 20)) * 16)
+    for format, rows in (("svmlight", b"1 1:1\n"), ("text", b"a\n"), ("table", b"a\n1\n")):
+        (tmp_path / "small").write_bytes(pack(rows))
+        how = ("--format", format, "--memory", "40MB")
+        good("ingest", "small", f"small-{format}", *how, cwd=tmp_path)  # what the program itself takes
+        with PeakMemory() as used:
+            done = bad("ingest", "bomb", f"out-{format}", *how, message="bomb", cwd=tmp_path)
+        assert re.search("line of more than|line is longer than", done.stderr)
+        assert used.peak < 40e6
+
+
+def test_files_without_checksums_are_told_once(tmp_path):
+    (tmp_path / "x.svm.zst").write_bytes(pytest.importorskip("zstandard").compress(b"1 1:1\n") * 3)
+    done = in_process("ingest", "x.svm.zst", "out", cwd=tmp_path)
+    said = "sketchnet: x.svm.zst was packed without checksums: damage may go unseen\n"
+    assert (done.returncode, done.stderr) == (0, said)

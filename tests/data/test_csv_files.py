@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sketchnet.data import csv_files
+from sketchnet.data.compression import Limits
 from sketchnet.data.csv_files import csv_chunks, fit_csv, read_csv_batches
 from sketchnet.data.table_chunks import is_number
 from sketchnet.data.tables import MISSING, TableEncoder
@@ -180,6 +181,19 @@ def test_an_endless_line_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(csv_files, "MAX_LINE", 1000)
     with pytest.raises(InputError, match="line 2: the line is longer than 1000 characters"):
         list(csv_chunks(write(tmp_path, b"a,b\n" + b"1," * 10_000), TableEncoder(n_columns=9)))
+
+
+def test_what_would_fill_the_memory_is_refused(tmp_path):
+    for text, message in (
+        (b'a,b\n1,"' + b"2\n" * 2000, "line 500: the row that goes on here is longer than 1000 characters"),
+        (b",".join(b"%d" % i for i in range(99)), "line 1: there are 99 columns; allowed are 41"),
+        (b"a,b,c,d\n" + b"1,2,3,4\n" * 90, "line 85: 84 rows have 336 cells; allowed at a time are 333"),
+    ):
+        with pytest.raises(InputError, match=message):
+            list(csv_chunks(write(tmp_path, text), TableEncoder(n_columns=9), limits=Limits(line=1000)))
+    table = write(tmp_path, b"a,b\n" + b"1,2\n" * 150 + b"1,2,3\n")
+    with pytest.raises(InputError, match="line 152: there are 3 cells for 2 columns"):
+        list(csv_chunks(table, TableEncoder(n_columns=9), limits=Limits(line=1000)))
 
 
 @pytest.mark.parametrize("seed", range(4))

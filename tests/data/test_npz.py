@@ -64,18 +64,70 @@ def damaged(change):
         (damaged({"data": np.array([{}] * 5, object)}), "array 'data' claims"),
         (damaged({"data": np.zeros((5, 5))}), r"array 'data' claims \(5, 5\) of float64"),
         (damaged({"data": np.zeros(2500, complex)}), "dtype complex128; allowed are real numbers"),
-        (damaged({"format": np.array([{}], object)}), "is not a complete scipy .npz file"),
-        (damaged({"format": np.array([b"csr", b"csc"])}), "is not a complete scipy .npz file"),
-        (damaged({"shape": (1, 2, 3)}), "is not a complete scipy .npz file"),
-        (damaged({"shape": 5}), "is not a complete scipy .npz file"),
+        (damaged({"format": np.array([{}], object)}), r"array 'format' claims \(1,\) of object"),
+        (damaged({"format": np.array([b"csr", b"csc"])}), r"array 'format' claims \(2,\) of"),
+        (damaged({"shape": (1, 2, 3)}), r"its shape is \[1, 2, 3\]; it must be two integers from 0 to 2\*\*63"),
+        (damaged({"shape": np.array([50, 2**64 - 5], np.uint64)}), r"its shape is \[50, 18446744073709551611\]"),
+        (damaged({"shape": (50.0, 1000.0)}), r"its shape is \[50.0, 1000.0\]"),
+        (damaged({"shape": (-50, 1000)}), r"its shape is \[-50, 1000\]"),
+        (damaged({"shape": 5}), r"array 'shape' claims \(\) of int64"),
+        (
+            damaged({"indptr": matrix().indptr.astype(complex)}),
+            "array 'indptr' is of complex128; it must be of integers",
+        ),
+        (damaged({"indices": np.zeros(2500)}), "array 'indices' is of float64; it must be of integers"),
+        (damaged({"indptr": matrix().indptr + 3}), "the row offsets begin at 3; in a scipy matrix they begin at 0"),
+        (damaged({"indptr": np.minimum(matrix().indptr, 9)[::-1]}), "the row offsets begin at 9"),
+        (damaged({"indptr": np.append(0, matrix().indptr[:0:-1])}), "row 1 ends before it begins"),
+        (
+            damaged({"indptr": 2 * matrix().indptr}),
+            "the row offsets do not fit 2500 stored entries: they run from 0 to 5000",
+        ),
+        (damaged({"data": np.zeros(2499)}), "has 2500 column ids but 2499 values"),
         (damaged({"shape": np.zeros(10**4)}), "array 'shape' is too large"),
         (damaged({}).replace(b"(2500,)", b"(9999,)"), "is not a complete scipy .npz file: Bad CRC"),
     ],
 )
 def test_damaged_files(content, message, tmp_path):
     (tmp_path / "x.npz").write_bytes(content)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=rf"^{tmp_path}/x.npz.*{message}") as error:
         open_npz(tmp_path / "x.npz", tmp_path)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("claimed", ["(10**13,)", "(-1,)", "(True,)", "(2**70,)"])
+@pytest.mark.parametrize("name", ["indptr", "indices", "data", "shape", "format"])
+def test_headers_that_claim_too_much(name, claimed, tmp_path):
+    """They are packed with a checksum of their own, as a program would that means it."""
+    X, dtype = matrix(), "'<i8'"
+    arrays = {"format": np.array(b"csr"), "shape": np.array(X.shape), "data": X.data}
+    arrays |= {"indices": X.indices, "indptr": X.indptr}
+    header = f"{{'descr': {dtype}, 'fortran_order': False, 'shape': {eval(claimed)}, }}\n".encode()
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        for key, array in arrays.items():
+            file = io.BytesIO()
+            np.save(file, array)
+            start = b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header
+            archive.writestr(f"{key}.npy", start if key == name else file.getvalue())
+    with pytest.raises(InputError, match=f"x.npz: array '{name}' claims"):
+        open_npz(tmp_path / "x.npz", tmp_path)
+
+
+def test_room_behind_the_last_row_is_left_out(tmp_path):
+    X = matrix()
+    (tmp_path / "x.npz").write_bytes(damaged({"indices": np.append(X.indices, 7), "data": np.append(X.data, np.nan)}))
+    batch, _ = open_npz(tmp_path / "x.npz", tmp_path)
+    assert np.array_equal(batch.indices, X.indices)
+    assert np.array_equal(batch.values, X.data)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_never_ends_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npz")
+    (tmp_path / "zero.npz").symlink_to("/dev/zero")
+    for name in ("pipe.npz", "zero.npz"):
+        with pytest.raises(InputError, match=f"{name} is no regular file"):
+            open_npz(tmp_path / name, tmp_path)
 
 
 @pytest.mark.parametrize("compressed", [False, True])

@@ -1,7 +1,9 @@
 """Shards: what is written is read back, and whatever is damaged is refused."""
 
 import json
+import os
 import shutil
+import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -130,6 +132,19 @@ def edit(path, **change):
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
 
 
+def edit_file(folder, name, **change):
+    path = folder / "shard-00000" / "manifest.json"
+    files = json.loads(path.read_text())["files"]
+    edit(path, files={**files, name: {**files[name], **change}})
+
+
+def replaced(folder, name, change):
+    """Another array, whose checksum is right."""
+    path = folder / "shard-00000" / f"{name}.npy"
+    np.save(path, change(np.load(path)))
+    edit_file(folder, name, crc32=zlib.crc32(path.read_bytes()))
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -153,6 +168,19 @@ def edit(path, **change):
             ),
             "manifest.json is damaged",
         ),
+        (lambda f: edit(f / "shard-00000" / "manifest.json", shape=[1e1, 1000]), "manifest.json is damaged"),
+        (lambda f: edit(f / "shard-00000" / "manifest.json", shape=[10, 2**64]), "manifest.json is damaged"),
+        (lambda f: edit(f / "shard-00000" / "manifest.json", shape=[True, 1000]), "manifest.json is damaged"),
+        (lambda f: edit(f / "shard-00000" / "manifest.json", entries="many"), "manifest.json is damaged"),
+        (lambda f: edit_file(f, "indptr", dtype="<c16"), "manifest.json is damaged"),
+        (lambda f: edit_file(f, "values", dtype="|O"), "manifest.json is damaged"),
+        (
+            lambda f: edit_file(f, "values", length=10**13),
+            r"values.npy holds .*, the manifest says \(10000000000000,\)",
+        ),
+        (lambda f: (f / "dataset.json").write_bytes(b"\xff"), "dataset.json is damaged"),
+        (lambda f: replaced(f, "indptr", lambda a: a + 3), "the arrays do not fit each other"),
+        (lambda f: replaced(f, "indptr", lambda a: a[[0, 9, *range(1, 9), 10]]), "indptr.npy: row 1 ends before it"),
         (lambda f: edit(f / "dataset.json", columns=5), "dataset.json says columns are 5; the shards have"),
         (lambda f: edit(f / "dataset.json", columns=None), "dataset.json says columns are None; the shards have"),
         (lambda f: edit(f / "dataset.json", rows=31), "dataset.json says rows are 31; the shards have 30"),
@@ -178,6 +206,28 @@ def test_damage_that_only_reading_shows_is_found_if_asked(tmp_path):
     np.save(folder / "shard-00000" / "values.npy", np.zeros(3, np.float32))
     with pytest.raises(InputError, match="the manifest says"):
         open_shards(folder, verify=False)
+
+
+@pytest.mark.parametrize("claimed", ["(10**13,)", "(-1,)", "(2**70,)", "(0, 10**13)"])
+def test_headers_that_claim_too_much(claimed, tmp_path):
+    folder = write(tmp_path / "x", [batch(0)])  # arrays without entries are not mapped
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {eval(claimed)}, }}\n".encode()
+    (folder / "shard-00000" / "values.npy").write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(InputError, match=r"shard-00000/values.npy claims \("):
+        open_shards(folder, verify=False)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("name", ["shard-00000/values.npy", "shard-00000/manifest.json", "dataset.json"])
+def test_what_never_ends_is_refused(name, tmp_path):
+    path = write(tmp_path / "x", [batch(10)]) / name
+    path.unlink()
+    os.mkfifo(path)
+    for _ in range(2):
+        with pytest.raises(InputError, match=f"{name} is no regular file"):
+            open_shards(tmp_path / "x")
+        path.unlink()
+        path.symlink_to("/dev/zero")
 
 
 def test_no_folder(tmp_path):

@@ -14,6 +14,7 @@ from sketchnet.data.ngrams import NgramHasher
 from sketchnet.data.parquet_writing import write_parquet
 from sketchnet.data.sources import NpzSource, SvmlightSource, TableSource, TextSource
 from sketchnet.errors import InputError
+from sketchnet.storage import workspace
 from tests.data.test_ingest import Interrupted, contents
 from tests.data.test_shards import batch
 
@@ -220,7 +221,7 @@ def test_somebody_elses_folder_is_left_alone(tmp_path):
     assert (folder / "thesis.tex").read_text() == "precious"
 
 
-@pytest.mark.parametrize("left", ["clearing", "no shards", "ingest.json.new", "tidying"])
+@pytest.mark.parametrize("left", ["clearing", "no shards", "half a record", "tidying"])
 def test_an_overwrite_or_start_that_was_cut_off_is_no_dead_end(left, tmp_path):
     make = npz(tmp_path)
     out = tmp_path / "x"
@@ -231,13 +232,13 @@ def test_an_overwrite_or_start_that_was_cut_off_is_no_dead_end(left, tmp_path):
         (out / "ingest.json").write_text(json.dumps({"format": 1, "job": job, "clearing": True}))
     elif left == "no shards":
         subprocess.run(["rm", "-r", *map(str, out.glob("shard-*"))], check=True)
-    elif left == "ingest.json.new":
+    elif left == "half a record":
         subprocess.run(["rm", "-r", *map(str, out.glob("*"))], check=True)
-        (out / "ingest.json.new").write_text('{"form')
+        with workspace(out / "ingest.json", keep=True) as work:
+            (work / "new").write_text('{"form')
     else:
         (out / "ingest.json").write_text(json.dumps({"format": 1, "job": job}))
     ingest(make(), out, shard_entries=500, overwrite=left == "no shards")
-    (out / "ingest.json.new").unlink(missing_ok=True)
     assert contents(out) == whole
 
 
