@@ -17,6 +17,10 @@ class BeyondColumns(InputError):
         self.needed = needed
 
 
+class MissingFile(InputError, FileNotFoundError):
+    """There is no such file or folder."""
+
+
 class MissingExtraError(InputError, ImportError):
     """What was asked for needs a package that is not installed."""
 

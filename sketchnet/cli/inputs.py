@@ -10,7 +10,7 @@ from typing import Annotated, get_type_hints
 
 import typer
 
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, MissingFile
 from sketchnet.memory import format_memory, parse_memory
 
 _FORMATS = {
@@ -154,7 +154,7 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
     if None in kinds:
         for path in inputs:
             if not path.exists():
-                raise InputError(f"there is no file {path}")
+                raise MissingFile(f"there is no file {path}")
         raise InputError(f"the names do not tell the format of {unknown[0]}; give --format {', '.join(formats)}")
     return kinds.pop()
 

@@ -10,7 +10,8 @@ import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.cli.seed import UnusedSeed
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, MissingFile
+from sketchnet.storage import check_regular
 
 
 @takes_input_options
@@ -115,8 +116,9 @@ def _codes(model, path: Path, options: InputOptions):
 def _written(path: Path, width: int):
     import numpy as np
 
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
+    if not path.exists():
+        raise MissingFile(f"there is no file {path}")
+    check_regular(path)
     try:
         codes = np.lib.format.open_memmap(path, mode="r")
     except (ValueError, EOFError) as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.data.csr import CsrBatch, real_values
-from sketchnet.errors import InputError, StorageError
+from sketchnet.errors import InputError, MissingFile, StorageError
 from sketchnet.storage import writing
 
 _MEMBERS = ("indptr", "indices", "data")
@@ -25,7 +25,7 @@ def open_npz(path: str | Path, scratch: str | Path) -> tuple[CsrBatch, list[int]
     """The CSR matrix in `path`, mapped read-only, and its arrays' checksums. Compressed arrays unpack in `scratch`."""
     path = Path(path)
     if not path.exists():
-        raise InputError(f"there is no file {path}")
+        raise MissingFile(f"there is no file {path}")
     if path.is_dir():
         raise InputError(f"{path} is a folder, not a scipy .npz file")
     try:

@@ -19,7 +19,8 @@ from sketchnet.data.parquet import fit_parquet, is_sparse, read_parquet_batches
 from sketchnet.data.synthetic import Synthetic
 from sketchnet.data.table_chunks import is_number
 from sketchnet.data.tables import MISSING, TableEncoder
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, MissingFile
+from sketchnet.storage import check_regular
 
 _MARK = b"\xef\xbb\xbf"  # of UTF-8: some programs put it in front of any text
 
@@ -61,8 +62,9 @@ class FileSource(ABC):
     def __init__(self, paths: Sequence[str | Path], *, learnt: dict | None = None, **options):
         self.paths, self.options, self.learnt = [Path(path) for path in paths], options, learnt or {}
         for path in self.paths:
-            if not path.is_file():
-                raise InputError(f"there is no file {path}")
+            if not path.exists():
+                raise MissingFile(f"there is no file {path}")
+            check_regular(path)
         self._sizes = [path.stat().st_size for path in self.paths]
         self._inside = 0.0  # fraction of the file at hand that has been read
 

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sketchnet.data import TableEncoder, ingest, open_shards, write_svmlight
+from sketchnet.data import BagOfWords, TableEncoder, ingest, open_shards, read_svmlight, write_svmlight
 from sketchnet.data.ngrams import NgramHasher
+from sketchnet.data.npz import open_npz
 from sketchnet.data.parquet_writing import write_parquet
 from sketchnet.data.sources import NpzSource, SvmlightSource, TableSource, TextSource
 from sketchnet.errors import InputError
+from sketchnet.storage import replacing
 from tests.data.test_ingest import Interrupted, contents
 from tests.data.test_shards import batch
 
@@ -297,3 +299,28 @@ def test_half_floats_of_parquet_are_widened(tmp_path):
     pq.write_table(pa.table({k: pa.array(v, types.get(k)) for k, v in table.items()}), tmp_path / "a.parquet")
     ingest(TableSource([tmp_path / "a.parquet"], TableEncoder()), tmp_path / "out")
     assert open_shards(tmp_path / "out")[:].scipy().toarray().tolist() == [[1, 2, 0], [0, 0, 3]]
+
+
+@pytest.mark.parametrize(
+    ("read", "what"),
+    [
+        (read_svmlight, "file"),
+        (lambda path: SvmlightSource([path]), "file"),
+        (lambda path: open_npz(path, path.parent), "file"),
+        (BagOfWords.load, "file"),
+        (open_shards, "folder"),
+    ],
+    ids=["read_svmlight", "SvmlightSource", "open_npz", "BagOfWords", "open_shards"],
+)
+def test_what_is_missing_is_a_missing_file_to_python_too(read, what, tmp_path):
+    path = tmp_path / "nothing"
+    for kind in (InputError, FileNotFoundError):
+        with pytest.raises(kind) as caught, replacing(tmp_path / "output"):  # writing elsewhere is not what failed
+            read(path)
+        assert str(caught.value) == f"there is no {what} {path}"
+        assert caught.value.args == (f"there is no {what} {path}",)
+
+
+def test_a_folder_is_no_missing_file(tmp_path):
+    with pytest.raises(InputError, match="is no regular file"):
+        SvmlightSource([tmp_path])
