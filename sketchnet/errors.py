@@ -17,6 +17,14 @@ class BeyondColumns(InputError):
         self.needed = needed
 
 
+class Contradiction(InputError):
+    """Rows are not as those before them suggested. All can be read again, knowing what they have `learnt`, if anything."""
+
+    def __init__(self, message: str, learnt: dict | None = None):
+        super().__init__(message)
+        self.learnt = learnt
+
+
 class MissingFile(InputError, FileNotFoundError):
     """There is no such file or folder."""
 

@@ -36,7 +36,7 @@ class InputOptions:
     text: Annotated[bool, typer.Option("--text", help="Raw strings, one a line: the same as --format text.")] = False
     columns: Annotated[int | None, typer.Option(min=1, help="Width; strings and tables are hashed to it.")] = None
     base: Annotated[str | None, typer.Option(help="svmlight: what the first column is called, 0, 1 or auto.")] = None
-    labels: Annotated[str | None, typer.Option(help="svmlight: labels a row, single, multi or auto.")] = None
+    labels: Annotated[str | None, typer.Option(help="svmlight: labels a row, single, multi, ignore or auto.")] = None
     skip_bad_lines: Annotated[
         bool | None, typer.Option("--skip-bad-lines", help="svmlight: leave malformed lines out, and count them.")
     ] = None
