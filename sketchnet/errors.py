@@ -18,7 +18,7 @@ class BeyondColumns(InputError):
 
 
 class Contradiction(InputError):
-    """Rows are not as those before them suggested. All can be read again, knowing what they have `learnt`, if anything."""
+    """Rows are not as those before suggested; with what is `learnt` from it, if anything, all can be read again."""
 
     def __init__(self, message: str, learnt: dict | None = None):
         super().__init__(message)

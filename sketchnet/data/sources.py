@@ -219,6 +219,33 @@ class TextSource(FileSource):
                 yield self._fields(path, line, lines)
                 line += len(lines)
 
+    def _fields(self, path: Path, first_line: int, lines: list[bytes]) -> tuple[list, list]:
+        text, label, where = (self.options[name] for name in ("text_column", "label_column", "where"))
+        strings, labels = [], []
+        for number, line in enumerate(lines, start=first_line):
+            if number == 1:  # by its number, since standard input begins elsewhere in what is read
+                if self.options["header"]:
+                    continue
+                line = line.removeprefix(_MARK)
+            try:
+                line = line.removesuffix(b"\r").decode()
+            except UnicodeDecodeError as error:
+                raise InputError(f"{path}:{number}:{error.start + 1}: the line is not UTF-8 text") from None
+            if text is None:
+                strings.append(line)
+                continue
+            fields = line.split("\t")
+            needed = max(text, label or 0, where[0] if where else 0)
+            if len(fields) < needed:
+                raise InputError(f"{path}:{number}: there are {len(fields)} fields, but field {needed} is asked for")
+            if where is None or fields[where[0] - 1] == where[1]:
+                if label and fields[label - 1].strip() in MISSING:
+                    said = f": {fields[label - 1]!r} says so" if fields[label - 1].strip() else ""
+                    raise InputError(f"{path}:{number}: the label is missing{said}")
+                strings.append(fields[text - 1])
+                labels += [(fields[label - 1], number)] if label else []
+        return strings, labels
+
     def _numbered(self, path: Path, labels: list[tuple[str, int]], learnt: dict) -> tuple[np.ndarray, dict]:
         """Labels as numbers, and what was learnt: whether they are numbers by themselves, or the classes so far."""
         if labels and "classes" not in learnt:
