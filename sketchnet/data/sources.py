@@ -114,7 +114,7 @@ class SvmlightSource(FileSource):
     def _read(self, path, at, learnt):
         from sketchnet.data.svmlight import SvmlightReader
 
-        so_far = learnt if "base" in learnt else None
+        so_far = learnt if "groups" in learnt else None
         certain, skipped = learnt.get("certain", {}), learnt.get("skipped_lines", 0)
         options = {**self.options, **certain, "n_columns": self._n_columns}
         if options.get("on_error") == "skip":  # but not lines with an id that is too large
