@@ -21,6 +21,18 @@ class BadRows(InputError):
     """Rows are not usable. It names no file: who reads one adds that."""
 
 
+class Contradiction(InputError):
+    """Rows are not as those before suggested; with what is `learnt` from it, if anything, all can be read again."""
+
+    def __init__(self, message: str, learnt: dict | None = None):
+        super().__init__(message)
+        self.learnt = learnt
+
+
+class MissingFile(InputError, FileNotFoundError):
+    """There is no such file or folder."""
+
+
 class MissingExtraError(InputError, ImportError):
     """What was asked for needs a package that is not installed."""
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sketchnet.errors import InputError, StorageError
+from sketchnet.errors import InputError, SketchnetError, StorageError
 
 try:
     import fcntl
@@ -195,7 +195,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error, StorageError):
+        if isinstance(error, SketchnetError):
             raise
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageError(f"no room on the disk for {path}; what was finished before is kept") from None

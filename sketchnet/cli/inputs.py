@@ -10,7 +10,7 @@ from typing import Annotated, get_type_hints
 
 import typer
 
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, MissingFile
 from sketchnet.memory import format_memory, parse_memory
 
 _FORMATS = {
@@ -37,7 +37,7 @@ class InputOptions:
     text: Annotated[bool, typer.Option("--text", help="Raw strings, one a line: the same as --format text.")] = False
     columns: Annotated[int | None, typer.Option(min=1, help="Width; strings and tables are hashed to it.")] = None
     base: Annotated[str | None, typer.Option(help="svmlight: what the first column is called, 0, 1 or auto.")] = None
-    labels: Annotated[str | None, typer.Option(help="svmlight: labels a row, single, multi or auto.")] = None
+    labels: Annotated[str | None, typer.Option(help="svmlight: labels a row, single, multi, ignore or auto.")] = None
     skip_bad_lines: Annotated[
         bool | None, typer.Option("--skip-bad-lines", help="svmlight: leave malformed lines out, and count them.")
     ] = None
@@ -163,7 +163,7 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
     if None in kinds:
         for path in inputs:
             if not path.exists():
-                raise InputError(f"there is no file {path}")
+                raise MissingFile(f"there is no file {path}")
         raise InputError(f"the names do not tell the format of {unknown[0]}; give --format {', '.join(formats)}")
     return kinds.pop()
 

@@ -187,6 +187,9 @@ class ModelRows:
         if options.skip_bad_lines:
             raise InputError("--skip-bad-lines is not possible here: answers would no longer be those of their lines")
         self._data, self._options = None, replace(options_for(model, path, options), label_column=None)
+        width = self._known.get("columns")
+        if self._options.format == "svmlight" and width is not None and (self._options.columns or 0) > width:
+            self._options = replace(self._options, columns=width)  # who reads the text can say where an id is beyond it
         if self._stdin:
             if self._options.format not in ("svmlight", "text"):
                 raise InputError(f"{self._options.format} cannot come from standard input; give a file")
@@ -244,10 +247,9 @@ class ModelRows:
             bad = (batch.indices >= config.n_columns).nonzero()[0]
             if len(bad):
                 row = int(batch.indptr.searchsorted(bad[0] + batch.indptr[0], side="right")) - 1
-                where = "standard input" if self._stdin else self._path
                 column, last = int(batch.indices[bad[0]]) + self.base, config.n_columns - 1 + self.base
                 allowed = f"the model was trained on {self.base} to {last}"
-                raise InputError(f"{where}: row {rows_before + row} has column id {column}; {allowed}")
+                raise InputError(f"{self._path}: row {rows_before + row} has column id {column}; {allowed}")
             raise InputError(f"{self._path} has {batch.n_columns:,} columns; the model has {config.n_columns:,}")
         return replace(batch, n_columns=config.n_columns)
 
@@ -266,7 +268,7 @@ def json_classes(model) -> list:
 
 def without_labels(known: dict) -> dict:
     """The description by which rows are read whose labels may be there, or not, or wrong."""
-    known, encoder = {**known, "labels": "multi"}, known.get("encoder")  # svmlight: any number of labels, or none
+    known, encoder = {**known, "labels": "ignore"}, known.get("encoder")
     if encoder and encoder["label_"] is not None:
         ignore = [*encoder["ignore"], encoder["label_"]]
         known["encoder"] = {**encoder, "label": None, "label_": None, "label_kind_": None, "ignore": ignore}

@@ -10,7 +10,7 @@ import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.cli.seed import UnusedSeed
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, MissingFile
 
 
 @takes_input_options
@@ -116,7 +116,7 @@ def _written(path: Path, width: int):
     from sketchnet.data.arrays import map_npy
 
     if not path.exists():
-        raise InputError(f"there is no file {path}")
+        raise MissingFile(f"there is no file {path}")
     codes = map_npy(path, 2)
     if codes.shape[1] != width or codes.dtype != "float32":
         raise InputError(f"{path} is {codes.dtype} {codes.shape}; codes of this model are float32 (rows, {width})")

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchnet.checks import import_extra
 from sketchnet.data.ngrams import check_ngram_range, rows_of_text, text_of
-from sketchnet.errors import InputError, StorageError
+from sketchnet.errors import InputError, MissingFile, StorageError
 from sketchnet.storage import replacing
 
 _FORMAT, _VERSION = "sketchnet bag of words", 1
@@ -153,7 +153,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
         try:
             file = json.loads(Path(path).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise InputError(f"there is no file {path}") from None
+            raise MissingFile(f"there is no file {path}") from None
         except OSError as error:
             raise StorageError(f"{path} cannot be read: {error.strerror}") from None
         except (ValueError, RecursionError) as error:

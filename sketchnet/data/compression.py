@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.checks import import_extra
-from sketchnet.errors import InputError, StorageError, UncheckedWarning
+from sketchnet.errors import InputError, MissingFile, StorageError, UncheckedWarning
 from sketchnet.storage import replacing
 
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
@@ -63,7 +63,7 @@ def open_reading(path: str | Path, window: int = USUAL.window) -> io.IOBase:
             raise InputError(f"{path} does not hold {path.suffix[1:]} data; rename it if it is plain text")
         return _Unpacked(file, _UNPACK[suffix](file, window)) if suffix else file
     except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
+        raise MissingFile(f"there is no file {path}") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder, not a file") from None
     except InputError:

@@ -28,7 +28,7 @@ from sketchnet.data.shards import (
     shard_folders,
     write_shard,
 )
-from sketchnet.errors import BeyondColumns, InputError
+from sketchnet.errors import BeyondColumns, Contradiction, InputError
 from sketchnet.storage import remove, tidy, workspace, workspace_of, write_json, writing
 
 _DATASET, _RECORD = "dataset.json", "ingest.json"
@@ -124,22 +124,16 @@ def _fill(source: Source, output: Path, job: dict, overwrite: bool, progress: Ca
     """Write the source's rows into a folder, from the beginning or where an earlier run of the same job stopped."""
     made = not output.exists()
     state, number, rows, kind = _begin(output, job, overwrite)
-    n_columns, shard_entries, buffer, entries = job["columns"], job["shard_entries"], [], 0
     try:
-        for batch, state in source.chunks(state):  # noqa: B020 (the state moves on with the chunks)
-            progress(source.done(state), rows + batch.n_rows)
-            if batch.n_rows == 0:
-                continue
-            kind = _checked_kind(kind, batch, rows, source.where(state))
-            _check_width(batch, n_columns, rows, state.get("learnt", {}).get("base", 0), source.where(state))
-            groups = None if batch.groups is None else as_ids(batch.groups)
-            buffer.append(replace(batch, indices=as_ids(batch.indices), groups=groups))
-            entries, rows = entries + len(batch.indices), rows + batch.n_rows
-            if entries >= shard_entries or sum(b.n_rows for b in buffer) >= shard_entries:
-                _flush(output, number, buffer, n_columns, state)
-                buffer, entries, number = [], 0, number + 1
-        if buffer or number == 0:
-            _flush(output, number, buffer, n_columns, state)
+        while True:
+            try:
+                state = _write(source, output, job, progress, state, number, rows, kind)
+                break
+            except Contradiction as error:
+                if error.learnt is None:
+                    raise
+                _clear(output, job)
+                state, number, rows, kind = {"file": 0, "at": None, "learnt": error.learnt}, 0, 0, None
         finish(output, {"job": job, **source.description(state)})
         (output / _RECORD).unlink(missing_ok=True)
     except InputError:
@@ -148,6 +142,26 @@ def _fill(source: Source, output: Path, job: dict, overwrite: bool, progress: Ca
             if made:
                 shutil.rmtree(output, ignore_errors=True)
         raise
+
+
+def _write(source: Source, output: Path, job: dict, progress: Callable, state, number: int, rows: int, kind) -> dict:
+    """Write the shards from `number` on; returns the state behind the last row."""
+    n_columns, shard_entries, buffer, entries = job["columns"], job["shard_entries"], [], 0
+    for batch, state in source.chunks(state):  # noqa: B020 (the state moves on with the chunks)
+        progress(source.done(state), rows + batch.n_rows)
+        if batch.n_rows == 0:
+            continue
+        kind = _checked_kind(kind, batch, rows, source.where(state))
+        _check_width(batch, n_columns, rows, state.get("learnt", {}).get("base", 0), source.where(state))
+        groups = None if batch.groups is None else as_ids(batch.groups)
+        buffer.append(replace(batch, indices=as_ids(batch.indices), groups=groups))
+        entries, rows = entries + len(batch.indices), rows + batch.n_rows
+        if entries >= shard_entries or sum(b.n_rows for b in buffer) >= shard_entries:
+            _flush(output, number, buffer, n_columns, state)
+            buffer, entries, number = [], 0, number + 1
+    if buffer or number == 0:
+        _flush(output, number, buffer, n_columns, state)
+    return state
 
 
 def _is_done(output: Path, job: dict) -> bool:
@@ -179,11 +193,8 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
         clear = overwrite and (bool(different) or not record.exists())
     with writing(output):
         output.mkdir(exist_ok=True)
-        if clear:  # said first: if this is cut off, the next run clears on
-            write_json(record, {"format": 1, "job": job, "clearing": True})
-            finished.unlink(missing_ok=True)
-            for path in output.glob("*shard-*"):  # all ours: nothing else may lie here
-                shutil.rmtree(path)
+        if clear:
+            _clear(output, job)
         write_json(record, {"format": 1, "job": job})
         for work in output.glob(".*.sketchnet"):  # that a run which was killed has left
             tidy(output / work.name[1:].removesuffix(work.suffix))
@@ -192,6 +203,16 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
     rows = sum(manifest["shape"][0] for manifest in manifests)
     kind = kind_of(map_shard(folders[0], verify=False)) if rows else None
     return manifests[-1]["state"] if manifests else None, len(manifests), rows, kind
+
+
+def _clear(output: Path, job: dict) -> None:
+    """Remove what is there. Said first: if this is cut off, the next run clears on."""
+    with writing(output):
+        write_json(output / _RECORD, {"format": 1, "job": job, "clearing": True})
+        (output / _DATASET).unlink(missing_ok=True)
+        for path in output.glob("*shard-*"):
+            shutil.rmtree(path)
+        write_json(output / _RECORD, {"format": 1, "job": job})
 
 
 def _differing(key: str, *values) -> list:

@@ -16,7 +16,7 @@ import numpy as np
 
 from sketchnet.data.arrays import map_array, read_header
 from sketchnet.data.csr import CsrBatch, check_offsets, real_values
-from sketchnet.errors import BadRows, InputError, StorageError
+from sketchnet.errors import BadRows, InputError, MissingFile, StorageError
 from sketchnet.storage import check_regular, writing
 
 _MEMBERS = ("indptr", "indices", "data")
@@ -27,7 +27,7 @@ def open_npz(path: str | Path, scratch: str | Path) -> tuple[CsrBatch, list[int]
     """The CSR matrix in `path`, mapped read-only, and its arrays' checksums. Compressed arrays unpack in `scratch`."""
     path = Path(path)
     if not path.exists():
-        raise InputError(f"there is no file {path}")
+        raise MissingFile(f"there is no file {path}")
     if path.is_dir():
         raise InputError(f"{path} is a folder, not a scipy .npz file")
     check_regular(path)

@@ -11,7 +11,7 @@ from scipy import sparse
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.gather import concatenate, kind_of, take_rows
 from sketchnet.data.shards import map_shard, read_description, shard_folders
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, MissingFile
 
 _CHOICES = "rows are chosen by a slice, a mask of all rows or a one-dimensional array of integers"
 _MOST_LABELS = 2**24  # that a row may choose from
@@ -25,8 +25,11 @@ def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
     parts, descriptions = [], []
     for folder in map(Path, folders):
         if not folder.is_dir():
-            way_out = f"; {folder} is a file: `sketchnet ingest` makes a folder of it" if folder.exists() else ""
-            raise InputError(f"there is no folder {folder}{way_out}")
+            if folder.exists():
+                raise InputError(
+                    f"there is no folder {folder}; {folder} is a file: `sketchnet ingest` makes a folder of it"
+                )
+            raise MissingFile(f"there is no folder {folder}")
         description = read_description(folder / "dataset.json")
         paths = shard_folders(folder)
         if len(paths) != description.get("shards"):

@@ -19,7 +19,8 @@ from sketchnet.data.parquet import fit_parquet, is_sparse, read_parquet_batches
 from sketchnet.data.synthetic import Synthetic
 from sketchnet.data.table_chunks import is_number
 from sketchnet.data.tables import MISSING, TableEncoder
-from sketchnet.errors import InputError
+from sketchnet.errors import Contradiction, InputError, MissingFile
+from sketchnet.storage import check_regular
 
 _MARK = b"\xef\xbb\xbf"  # of UTF-8: some programs put it in front of any text
 
@@ -63,8 +64,9 @@ class FileSource(ABC):
         self.paths, self.options, self.learnt = [Path(path) for path in paths], options, learnt or {}
         self.limits = limits
         for path in self.paths:
-            if not path.is_file():
-                raise InputError(f"there is no file {path}")
+            if not path.exists():
+                raise MissingFile(f"there is no file {path}")
+            check_regular(path)
         self._sizes = [path.stat().st_size for path in self.paths]
         self._inside = 0.0  # fraction of the file at hand that has been read
 
@@ -102,33 +104,45 @@ class SvmlightSource(FileSource):
     """svmlight text. Options: base, labels, dtype, on_error, chunk_bytes (see `SvmlightReader`).
 
     `n_columns` is the width that `ingest` is given too: the reader can say in which line an id is beyond it.
+
+    What is "auto" is decided by all rows of all files, as `read_svmlight` does. The first chunk decides for the time
+    being; if a later one contradicts, the `Contradiction` has what is `certain` when all is read again.
     """
 
     def __init__(self, paths, *, n_columns: int | None = None, **options):
         super().__init__(paths, **options)
-        # Lines that are left out are malformed; an id that is too large is an error all the same, of `ingest`.
-        self._n_columns = None if options.get("on_error") == "skip" else n_columns
+        self._n_columns = n_columns
 
     def _read(self, path, at, learnt):
         from sketchnet.data.svmlight import SvmlightReader
 
-        found = {key: learnt[key] for key in ("base", "labels", "unlabelled") if key in learnt}
-        options = {**self.options, **found}
-        if found.get("unlabelled"):  # rows without labels have not settled what comes after them
-            options["labels"] = "auto"
-        start = tuple(at or (0, 1))
-        reader = SvmlightReader(path, **options, n_columns=self._n_columns, start=start, limits=self.limits)
-        skipped = learnt.get("skipped_lines", 0)
-        for batch in reader:
-            self._inside = reader.bytes_read / max(1, path.stat().st_size)
-            if reader.n_rows:  # lines without rows decide nothing
-                found = {"base": reader.base, "labels": reader.labels, "unlabelled": reader.unlabelled}
-            width = int(batch.indices.max(initial=-1)) + 1  # of this chunk, so that it does not depend on earlier ones
-            position = [reader.offset, reader.line]
-            yield replace(batch, n_columns=width), position, {**found, "skipped_lines": skipped + reader.skipped}
+        so_far = learnt if "groups" in learnt else None
+        certain, skipped = learnt.get("certain", {}), learnt.get("skipped_lines", 0)
+        options = {**self.options, **certain, "n_columns": self._n_columns}
+        if options.get("on_error") == "skip":  # but not lines with an id that is too large
+            options["on_error"] = "skip_malformed"
+        reader = SvmlightReader(path, **options, start=tuple(at or (0, 1)), so_far=so_far, limits=self.limits)
+        try:
+            for batch in reader:
+                self._inside = reader.bytes_read / max(1, path.stat().st_size)
+                width = int(batch.indices.max(initial=-1)) + 1  # of this chunk, not of earlier ones too
+                learnt = {**(reader.so_far or {}), "certain": certain, "skipped_lines": skipped + reader.skipped}
+                yield replace(batch, n_columns=width), [reader.offset, reader.line], learnt
+        except Contradiction as error:
+            error.learnt = {"certain": {**certain, **self._understood(error, certain)}}
+            raise
+
+    def _understood(self, error: Contradiction, certain: dict) -> dict:
+        """What rows that contradict those before them say for certain; an error if nothing makes sense of them."""
+        from sketchnet.data.svmlight import some_row_has_several_labels
+
+        if error.learnt is None and not some_row_has_several_labels(self.paths, **{**self.options, **certain}):
+            raise InputError(str(error)) from None
+        return error.learnt or {"labels": "multi"}
 
     def description(self, state):
-        return {key: value for key, value in super().description(state).items() if key != "unlabelled"}
+        told = super().description(state)
+        return {name: told[name] for name in ("base", "labels", "skipped_lines") if name in told}
 
 
 class NpzSource(FileSource):
@@ -191,17 +205,21 @@ class TextSource(FileSource):
             strings, labels = self._fields(path, line, lines)
             numbers = None
             if self.options["label_column"] is not None:
-                numbers, learnt = _numbered(path, labels, learnt)
+                numbers, learnt = self._numbered(path, labels, learnt)
             offset, line = block.end, line + len(lines)
             yield self._hasher.batch(strings, numbers), [offset, line], learnt
 
     def strings(self) -> Iterator[str]:
         """The strings that are hashed, row by row."""
+        return (string for strings, _ in self._columns() for string in strings)
+
+    def _columns(self) -> Iterator[tuple[list, list]]:
+        """Strings and labels of all files, some lines at a time."""
         for path in self.paths:
             line = 1
             for block in line_blocks(path, self.options["chunk_bytes"], limits=self.limits):
                 lines = _lines(block)
-                yield from self._fields(path, line, lines)[0]
+                yield self._fields(path, line, lines)
                 line += len(lines)
 
     def _fields(self, path: Path, first_line: int, lines: list[bytes]) -> tuple[list, list]:
@@ -231,6 +249,26 @@ class TextSource(FileSource):
                 labels += [(fields[label - 1], number)] if label else []
         return strings, labels
 
+    def _numbered(self, path: Path, labels: list[tuple[str, int]], learnt: dict) -> tuple[np.ndarray, dict]:
+        """Labels as numbers, and what was learnt: whether they are numbers by themselves, or the classes so far."""
+        if labels and "classes" not in learnt:
+            learnt = {**learnt, "classes": None if all(is_number(text) for text, _ in labels) else []}
+        if learnt.get("classes") is not None:
+            classes = {name: number for number, name in enumerate(learnt["classes"])}
+            numbers = np.array([classes.setdefault(text, len(classes)) for text, _ in labels], np.int64)
+            return numbers, {**learnt, "classes": list(classes)}
+        for text, line in labels:
+            must_be_number = "classes" in self.learnt  # else one label that is none makes names of all
+            if not is_number(text):
+                message = f"{path}:{line}: label {text!r} is not a number, as the labels before it are"
+                raise InputError(message) if must_be_number else Contradiction(message, {"classes": []})
+            if abs(float(text)) >= 2.0**53 and text.strip().lstrip("+-").isdigit():
+                message = f"{path}:{line}: label {text!r} has more digits than a number keeps, as ids do"
+                if must_be_number or all(is_number(text) for _, others in self._columns() for text, _ in others):
+                    raise InputError(message)
+                raise Contradiction(message, {"classes": []})
+        return np.array([float(text) for text, _ in labels]), learnt
+
     def description(self, state):
         return {"hasher": {**self.options["hasher"]}, **super().description(state)}
 
@@ -240,22 +278,6 @@ def _lines(block: Block) -> list[bytes]:
     if block.end == len(_MARK) and text.startswith(_MARK):
         return []  # a file of nothing but a mark: the newline behind it is not its own
     return text.split(b"\n")[:-1]
-
-
-def _numbered(path: Path, labels: list[tuple[str, int]], learnt: dict) -> tuple[np.ndarray, dict]:
-    """Labels as numbers, and what was learnt: whether they are numbers by themselves, or the classes so far."""
-    if labels and "classes" not in learnt:
-        learnt = {**learnt, "classes": None if all(is_number(text) for text, _ in labels) else []}
-    if learnt.get("classes") is None:
-        for text, line in labels:
-            if not is_number(text):
-                raise InputError(f"{path}:{line}: label {text!r} is not a number, as the labels before it are")
-            if abs(float(text)) >= 2.0**53 and text.strip().lstrip("+-").isdigit():
-                raise InputError(f"{path}:{line}: label {text!r} has more digits than a number keeps, as ids do")
-        return np.array([float(text) for text, _ in labels]), learnt
-    classes = {name: number for number, name in enumerate(learnt["classes"])}
-    numbers = np.array([classes.setdefault(text, len(classes)) for text, _ in labels], np.int64)
-    return numbers, {**learnt, "classes": list(classes)}
 
 
 class TableSource(FileSource):

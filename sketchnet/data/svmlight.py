@@ -5,12 +5,13 @@ with only a comment are no rows. Ids are whole numbers from 0 to 2**63 - 1, in a
 are decimal, finite and rounded correctly: to float64, and from there to float32, as scikit-learn does. A row may have
 several labels, set apart by commas, or none. Query ids stand on every row or on none. A byte order mark at the very
 beginning is left out.
+
+A byte range of a file has the rows whose lines begin in it, so ranges that meet have every row once.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -18,24 +19,16 @@ from pathlib import Path
 
 import numpy as np
 
-from sketchnet.checks import check_choice, check_integer
-from sketchnet.data.compression import USUAL, Block, Limits, line_blocks
+from sketchnet.checks import check_integer
+from sketchnet.data.compression import USUAL, Block, Limits, line_blocks, open_reading
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.svmlight_rows import TOO_LARGE, Rows
-from sketchnet.errors import BeyondColumns, InputError
-from sketchnet.kernels.cpu import svmlight as kernels
+from sketchnet.data.svmlight_parser import Parser, unmarked
+from sketchnet.data.svmlight_rows import Rows
+from sketchnet.errors import InputError
 from sketchnet.kernels.cpu.numbers import PADDING
-from sketchnet.kernels.cpu.threads import over_range
 
 _CHUNK = 16 << 20
-_MAX_ID = 2**63 - 1
-_FOREVER = 2**62
-_NONE = np.empty(0, np.int64)
-_MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)  # of UTF-8; some programs put it in front of any text
-_MULTI = "`--labels multi` (in Python labels='multi')"
-_NO_LABEL = f"the line has no label, but others have one; {_MULTI} allows rows without any"
-_SUMS = [kernels.ROWS, kernels.ENTRIES, kernels.LABELS, kernels.WITH_GROUP, kernels.SKIPPED]
-_ENDS = [kernels.ERROR, kernels.ERROR_AT, kernels.END]
+_FOREVER = 2**64
 
 
 def read_svmlight(
@@ -46,25 +39,36 @@ def read_svmlight(
     labels: str = "auto",
     dtype=np.float32,
     on_error: str = "raise",
+    offset: int = 0,
+    length: int | None = None,
 ) -> CsrBatch:
     """Read one file or several into memory, one after the other.
 
     `base` is what the first column is called: 0, 1, or "auto", which is 0 if an id 0 occurs in any file, else 1.
-    `labels` is "single", "multi", or "auto", which is "multi" if any row has several labels or no row has any; if some
-    have one and others none, that is an error. Labels are float64 in the order written; ids are int32 where all fit,
-    else int64. `n_columns` is by default one more than the largest id; an id beyond it is an error. `on_error="skip"`
-    leaves malformed lines out; `SvmlightReader` counts them.
+    `labels` is "single", "multi", "ignore", which takes whatever stands there and keeps none, or "auto", which is
+    "multi" if any row has several labels or no row has any; if some have one and others none, that is an error. Labels
+    are float64 in the order written; ids are int32 where all fit, else int64. `n_columns` is by default one more than
+    the largest id; an id beyond it is an error. `on_error="skip"` leaves out the lines that are malformed or have such
+    an id, "skip_malformed" only the malformed; `SvmlightReader` counts them.
+
+    `offset` and `length` read a part of one plain file: the rows whose lines begin in these bytes, to the end of the
+    file where `length` is None. What is "auto" could differ from part to part: `n_columns` and `base` must be given,
+    and there is one label a row unless `labels` says otherwise.
     """
     paths = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not paths:
         raise InputError("no file was given to read")
-    rows, parser = Rows(dtype), _Parser(n_columns, base, labels, on_error)
+    part = _Part(offset, length)
+    if part and len(paths) > 1:
+        raise InputError(f"offset and length are for one file, but {len(paths)} are given")
+    rows, parser = Rows(dtype), Parser(n_columns, *part.decided(n_columns, base, labels), on_error)
     for path in paths:
-        parser.path, parser.line = path, 1
-        for block in line_blocks(path, _CHUNK, padding=PADDING):
+        begin, end = part.of(path)
+        parser.begin(path, begin, None if begin else 1)
+        for block in _blocks(path, _CHUNK, begin, end):
             # How much of the same is still to come; nobody knows for packed files.
             further = (os.path.getsize(path) - block.end) / block.size
-            parser.parse(_unmarked(block, parser.line), rows, further if further >= 0 else None)
+            parser.parse(unmarked(block, parser.line), rows, further if further >= 0 and not part else None)
     if not parser.settle(rows):
         return read_svmlight(paths, n_columns=n_columns, base=0, labels=labels, dtype=dtype, on_error=on_error)
     return rows.batch(rows.max_id + 1 if n_columns is None else n_columns, parser)
@@ -74,15 +78,15 @@ class SvmlightReader:
     """Reads a file in chunks: iterating gives a CsrBatch for each `chunk_bytes` of text (or line, if that is longer).
 
     The parameters are those of `read_svmlight`, and `limits` on what the file may ask of the memory. What is "auto" is
-    decided by the first chunk of the file; if a later chunk contradicts, that is an error even with `on_error="skip"`.
+    decided by the first chunk with rows; if a later chunk contradicts, that is an error even with `on_error="skip"`.
     Rows without labels may go on to rows with several, but not to rows with one. Without `n_columns`, a chunk has as
     many columns as were seen so far.
 
-    After each chunk, `offset` and `line` tell where the next begins, in bytes of the unpacked text and in lines from 1;
-    a reader with `start=(offset, line)` goes on there. `skipped` counts the malformed lines left out since the start,
-    `n_rows` the rows given, `bytes_read` what was read of the file as it lies on the disk; `base`, `labels` and
-    `n_columns` are what was found so far. `unlabelled` is where the first row without a label stands, as long as no row
-    with one came and `labels` is "auto"; a reader that goes on, there or in another file, should be given it.
+    After each chunk, `offset` and `line` tell where the next begins, in bytes of the unpacked text and in lines from 1
+    (None in a part of a file); a reader with `start=(offset, line)` goes on there. `skipped` counts the lines left out
+    since the start, `n_rows` the rows given, `bytes_read` what was read of the file as it lies on the disk; `base`,
+    `labels` and `n_columns` are what was found so far. `so_far` is what the rows so far decided, a dictionary of plain
+    values, None before any; a reader that goes on, there or in another file, should be given it.
     """
 
     def __init__(
@@ -96,240 +100,126 @@ class SvmlightReader:
         on_error: str = "raise",
         chunk_bytes: int = _CHUNK,
         start: tuple[int, int] = (0, 1),
-        unlabelled: str | None = None,
+        so_far: dict | None = None,
+        offset: int = 0,
+        length: int | None = None,
         limits: Limits = USUAL,
     ):
         if chunk_bytes < 1:
             raise InputError(f"chunk_bytes is {chunk_bytes}; it must be at least 1")
-        self.path, self.chunk_bytes, self._limits = Path(path), chunk_bytes, limits
+        part = _Part(offset, length)
+        if part and tuple(start) != (0, 1):
+            raise InputError("start is given, and offset or length; a part goes on at its reader's offset")
+        base, labels = part.decided(n_columns, base, labels)
+        self.path, self.chunk_bytes, self.so_far, self._limits = Path(path), chunk_bytes, so_far, limits
         self.base, self.labels, self.n_columns = base, labels, n_columns or 0
         self.offset, self.line = start
         self.skipped = self.n_rows = self.bytes_read = 0
-        self.unlabelled = unlabelled
         self._asked, self._n_columns = (n_columns, base, labels, on_error), n_columns
+        self._part, self._end = part, None if part else _FOREVER
         self._dtype = Rows(dtype).values.dtype
-        self._new_parser()  # checks the rest
+        Parser(*self._asked)  # checks the rest
 
     def __iter__(self) -> Iterator[CsrBatch]:
-        parser = self._new_parser()
-        if self.offset > 0:  # wherever reading begins, the file's first chunk decides
+        if self._end is None:
+            self.offset, self._end = self._part.of(self.path)
+            self.line = None if self.offset else 1
+        begin = self.offset
+        parser = Parser(*self._asked)
+        if self.so_far is not None:
+            parser.go_on(self.so_far, same_file=begin > 0)
+        elif begin > 0 and not self._part:  # wherever reading begins, the file's first chunk decides
+            parser.begin(self.path)
             with closing(line_blocks(self.path, self.chunk_bytes, padding=PADDING, limits=self._limits)) as head:
-                for block in head:
-                    self._decide(parser, block)
-                    break
-            parser.line, parser.skipped, parser.decided = self.line, self.skipped, True
-        for block in line_blocks(self.path, self.chunk_bytes, self.offset, PADDING, self._limits):
+                while not parser.decided and parser.start < begin:
+                    self._decide(parser, next(head))
+        parser.begin(self.path, begin, self.line)
+        parser.skipped = self.skipped
+        for block in _blocks(self.path, self.chunk_bytes, begin, self._end, self._limits):
             rows = self._decide(parser, block)
             if self._n_columns is None:
                 self.n_columns = max(self.n_columns, rows.max_id + 1)
-            self.base, self.labels, self.unlabelled = parser.base, parser.labels, parser.unlabelled
+            self.base, self.labels, self.so_far = parser.base, parser.labels, parser.so_far
             self.offset, self.line, self.skipped = block.end, parser.line, parser.skipped
             self.bytes_read = block.read
             self.n_rows += rows.n_rows
             yield rows.batch(self.n_columns, parser)
 
-    def _new_parser(self) -> _Parser:
-        parser = _Parser(*self._asked)
-        parser.path, parser.line = self.path, self.line if self.offset == 0 else 1
-        parser.none_at = self.unlabelled
-        return parser
-
-    def _decide(self, parser: _Parser, block: Block) -> Rows:
-        block = _unmarked(block, parser.line)
+    def _decide(self, parser: Parser, block: Block) -> Rows:
+        block = unmarked(block, parser.line)
         while True:
-            line, skipped, rows = parser.line, parser.skipped, Rows(self._dtype)
+            line, start, skipped, rows = parser.line, parser.start, parser.skipped, Rows(self._dtype)
             parser.parse(block, rows)
             if parser.settle(rows):
                 return rows
-            parser.base, parser.line, parser.skipped = 0, line, skipped
+            parser.base, parser.line, parser.start, parser.skipped = 0, line, start, skipped
 
 
-class _Parser:
-    """Parses blocks of one file or of several, keeping what must be the same in all of them."""
-
-    def __init__(self, n_columns: int | None, base: int | str, labels: str, on_error: str):
-        check_choice("base", base, ("auto", 0, 1))
-        check_choice("labels", labels, ("auto", "single", "multi"))
-        check_choice("on_error", on_error, ("raise", "skip"))
-        if n_columns is not None:
-            check_integer("n_columns", n_columns, 0, 2**63)
-        self.base, self.labels, self.n_columns, self.skip = base, labels, n_columns, on_error == "skip"
-        self.guess_base, self.guess_labels, self.decided = base == "auto", labels == "auto", False
-        self.path, self.line, self.skipped = "", 1, 0
-        self.zero_seen = self.one_seen = self.several_seen = self.wide = False
-        self.none_at = None  # where the first row without a label stands; only looked for where labels are guessed
-        self.groups = kernels.GROUPS_FREE
-
-    @property
-    def unlabelled(self) -> str | None:
-        return None if self.one_seen or self.several_seen else self.none_at
-
-    def settle(self, rows: Rows) -> bool:
-        """Decide what was "auto" by the rows so far. False if the rows must be read again with base 0."""
-        if self.base == "auto":
-            if self.zero_seen:
-                if self.n_columns is not None and rows.max_id + 1 >= self.n_columns:
-                    return False  # as one-based, the largest id was allowed; with base 0 it is an error with a place
-                rows.shift()
-            self.base = 0 if self.zero_seen else 1
-        if self.none_at is not None and self.one_seen and not self.several_seen:
-            # More likely a slip than a set of none: it would change what is learnt from all the other rows.
-            raise InputError(f"{self.none_at}: {_NO_LABEL}")
-        if self.labels == "auto" and (self.several_seen or self.none_at is not None):
-            self.labels = "multi"
-        elif self.labels == "auto" and self.one_seen:  # lines without rows decide nothing
-            self.labels = "single"
-        self.decided = True
-        return True
-
-    def parse(self, block: Block, rows: Rows, further: float | None = 0.0) -> None:
-        """Append the block's rows. About so many blocks follow `further` into the same rows, None if unknown."""
-        text = block.buffer[: block.size]
-        if self.wide:
-            rows.widen()
-        pieces = over_range(lambda a, b: kernels.count(text, a, b), len(text), len(text))
-        pieces = np.array([piece for piece in pieces if piece[0] < piece[1]], np.int64).reshape(-1, 5)
-        spans, lines, colons, commas = pieces[:, :2], pieces[:, 2], pieces[:, 3], pieces[:, 4]
-        # Every row has a newline, every entry a colon, every further label a comma.
-        bounds = np.stack([lines, colons, lines + commas], axis=1)
-        out = rows.reserve(bounds.sum(axis=0), further)
-        places = rows.end + np.cumsum(bounds, axis=0) - bounds
-        if self.groups == kernels.GROUPS_FREE and len(spans):
-            first = self._piece(block, (0, block.size), out, places[0], n_rows=1)
-            if first[kernels.ROWS]:
-                self.groups = kernels.GROUPS_ALL if first[kernels.WITH_GROUP] else kernels.GROUPS_NONE
-
-        def run(a: int, b: int) -> list:
-            return [self._piece(block, spans[i], out, places[i]) for i in range(a, b)]
-
-        records = [record for part in over_range(run, len(spans), len(text)) for record in part]
-        if any(record[kernels.ERROR] == kernels.WIDE for record in records):
-            self.wide = True
-            return self.parse(block, rows, further)
-        for record in records:
-            self._check(block, record)
-        self.skipped += sum(int(record[kernels.SKIPPED]) for record in records)
-        self.zero_seen |= any(record[kernels.ZERO_AT] >= 0 for record in records)
-        before = rows.n_rows
-        for place, record in zip(places, records):
-            rows.close_gap(place, record[: kernels.MAX_ID])
-            rows.max_id = max(rows.max_id, int(record[kernels.MAX_ID]))
-        if self.guess_labels:
-            others = [int(record[kernels.SEVERAL_AT]) for record in records if record[kernels.SEVERAL_AT] >= 0]
-            if others:
-                self._note_labels(block, min(others), rows.label_counts(before))
-            else:
-                self.one_seen |= rows.n_rows > before
-        self.line += int(lines.sum())
-
-    def _note_labels(self, block: Block, at: int, counts: np.ndarray) -> None:
-        """Remember how many labels rows have. The first with other than one stands at `at`."""
-        self.one_seen |= bool((counts == 1).any())
-        self.several_seen |= bool((counts > 1).any())
-        if self.none_at is None and counts[counts != 1][0] == 0:  # behind one with several, it would be no error
-            self.none_at = self._place(block, at)
-
-    def _piece(self, block: Block, span, out, place, n_rows: int = _FOREVER) -> np.ndarray:
-        """Parse a span of the block, asking Python for the numbers that the kernel finds hard."""
-        max_column = _MAX_ID if self.n_columns is None else self.n_columns - 1
-        several = self.labels != "single" or self.guess_labels
-        rules = (0 if self.base == 0 else 1, max_column, self.guess_base, several, self.groups, self.skip)
-        address = block.buffer.ctypes.data
-        at, stop = (int(x) for x in span)
-        total, record, hard = np.full(12, -1, np.int64), np.empty(12, np.int64), np.empty((256, 4), np.int64)
-        total[_SUMS] = 0
-        while True:
-            row, entry, label = (int(x) for x in place + total[:3])
-            rest = (*rules, n_rows - int(total[kernels.ROWS]))
-            kernels.parse(address, at, stop, out, row, entry, label, rest, hard, _NONE, record)
-            if record[kernels.ERROR] == kernels.FULL:  # one line has more hard numbers than the list
-                hard = np.empty((4 * len(hard), 4), np.int64)
-                continue
-            too_large = _convert(block.buffer, hard[: record[kernels.HARD]], out)
-            if len(too_large):
-                end = int(record[kernels.END])
-                kernels.parse(address, at, end, out, row, entry, label, rest, hard, too_large, record)
-                _convert(block.buffer, hard[: record[kernels.HARD]], out)
-            total[_SUMS] += record[_SUMS]
-            total[kernels.MAX_ID] = max(total[kernels.MAX_ID], record[kernels.MAX_ID])
-            for field in (kernels.ZERO_AT, kernels.SEVERAL_AT):
-                total[field] = record[field] if total[field] < 0 else total[field]
-            total[_ENDS] = record[_ENDS]
-            at = int(record[kernels.END])
-            if record[kernels.ERROR] or at >= stop or total[kernels.ROWS] >= n_rows:
-                return total
-
-    def _check(self, block: Block, record: np.ndarray) -> None:
-        """Raise for the first thing wrong in a piece."""
-        wrong = []
-        if record[kernels.ERROR]:
-            wrong.append((int(record[kernels.ERROR_AT]), int(record[kernels.ERROR])))
-        if self.decided and self.base == 1 and record[kernels.ZERO_AT] >= 0:
-            wrong.append((int(record[kernels.ZERO_AT]), kernels.ZERO_ID))
-        if self.decided and self.labels == "single" and record[kernels.SEVERAL_AT] >= 0:
-            wrong.append((int(record[kernels.SEVERAL_AT]), kernels.SEVERAL))
-        if wrong:
-            at, error = min(wrong)
-            at, message = _describe(block.buffer, at, error, self)
-            message = f"{self._place(block, at)}: {message}"
-            digits = re.match(rb"[0-9]+", block.buffer[at : at + 1000].tobytes())
-            if error == kernels.HIGH_ID and digits:
-                raise BeyondColumns(message, int(digits[0]) + (self.base == 0))
-            raise InputError(message)
-
-    def _place(self, block: Block, at: int) -> str:
-        """File, line and column of a byte of the block, which begins at `line`."""
-        before = block.buffer[:at].tobytes()
-        return f"{self.path}:{self.line + before.count(10)}:{at - before.rfind(10)}"
+def some_row_has_several_labels(
+    paths: Sequence[str | os.PathLike],
+    *,
+    base: int | str = "auto",
+    labels: str = "auto",
+    dtype=np.float32,
+    on_error: str = "raise",
+    chunk_bytes: int = _CHUNK,
+) -> bool:
+    """Return whether any row of the files has several labels, looking no further than the first."""
+    for path in paths:
+        parser = Parser(None, base, labels, on_error)
+        parser.begin(path)
+        for block in line_blocks(path, chunk_bytes, padding=PADDING):
+            parser.parse(unmarked(block, parser.line), Rows(dtype))
+            if parser.several_seen:
+                return True
+    return False
 
 
-def _unmarked(block: Block, line: int) -> Block:
-    """The block without a byte order mark, if it begins with a file's line 1, or with an empty line before that."""
-    ahead = 1 - line  # 1 for standard input, which comes with an empty line in front
-    size = len(_MARK)
-    if ahead < 0 or not np.array_equal(block.buffer[ahead : ahead + size], _MARK):
-        return block
-    block.buffer[size : size + ahead] = block.buffer[:ahead].copy()
-    return replace(block, buffer=block.buffer[size:], size=block.size - size)
+class _Part:
+    """The bytes of a file that are to be read; false if that is all of them."""
+
+    def __init__(self, offset: int, length: int | None):
+        self._offset = check_integer("offset", offset, 0, 2**63)
+        self._end = _FOREVER if length is None else offset + check_integer("length", length, 0, 2**63)
+
+    def __bool__(self) -> bool:
+        return self._offset > 0 or self._end < _FOREVER
+
+    def decided(self, n_columns: int | None, base: int | str, labels: str) -> tuple[int | str, str]:
+        """Base and labels, none of them "auto" for a part."""
+        if self:
+            for name, value in (("n_columns", n_columns), ("base", None if base == "auto" else base)):
+                if value is None:
+                    raise InputError(f"{name} must be given with offset or length: it could differ from part to part")
+        return base, "single" if self and labels == "auto" else labels
+
+    def of(self, path: str | os.PathLike) -> tuple[int, int]:
+        """Where the first line that begins in the part does, and where lines of it begin no more."""
+        if not self:
+            return 0, self._end
+        with open_reading(path) as file:
+            if not file.seekable():
+                raise InputError(f"{path} is packed, or a pipe; offset and length are for plain files")
+            size, begin = os.fstat(file.fileno()).st_size, 0
+            if self._offset > 0:
+                file.seek(self._offset - 1)  # a line that begins at the offset comes after a newline there
+                while (piece := file.readline(1 << 20)) and not piece.endswith(b"\n"):
+                    pass
+                begin = min(file.tell(), size)
+        return begin, self._end
 
 
-def _convert(buffer: np.ndarray, hard: np.ndarray, out) -> np.ndarray:
-    """Put the hard numbers into their places; returns the positions of those too large for their type."""
-    too_large = []
-    for is_label, index, start, end in hard.tolist():
-        array, value = (out[3] if is_label else out[2]), float(buffer[start:end].tobytes())
-        if abs(value) < TOO_LARGE[array.dtype]:
-            array[index] = value
-        else:
-            too_large.append(start)
-    return np.array(too_large, np.int64)
-
-
-def _describe(buffer: np.ndarray, at: int, error: int, parser: _Parser) -> tuple[int, str]:
-    """Where to point, and what to say."""
-    field = re.match(rb"[^ \t\r\n#]*", buffer[at : at + 1000].tobytes())[0]
-    stray = re.search(rb"[^!-~]", field)
-    if stray:
-        return at + stray.start(), f"byte 0x{stray[0][0]:02x} is not allowed outside comments"
-    part = field.split(b":")[0].split(b",")[0] if error != kernels.BAD_VALUE else field
-    given = repr(part[:40].decode("ascii") + ("..." if len(part) > 40 else ""))
-    first = 0 if parser.base == 0 else 1
-    if error == kernels.BAD_FEATURE and b":" not in field:
-        return at, f"{given} has no colon; allowed is id:value"
-    if error == kernels.SEVERAL and b":" in field and parser.guess_labels:
-        return at, _NO_LABEL
-    return at, {
-        kernels.BAD_LABEL: f"label {given} is not a finite decimal number",
-        kernels.SEVERAL: f"the line has no label or several; allowed is one, unless {_MULTI} is given",
-        kernels.BAD_FEATURE: f"id {given} is not a whole number from 0 to 2**63 - 1",
-        kernels.LARGE_ID: f"id {given} is too large; allowed are 0 to 2**63 - 1",
-        kernels.ZERO_ID: "id 0 in a file whose ids begin at 1; if they begin at 0, give --base 0 (in Python base=0)",
-        kernels.HIGH_ID: f"id {given} is too large; allowed are {first} to {first + (parser.n_columns or 0) - 1}",
-        kernels.BAD_VALUE: f"value {given} is not a finite decimal number",
-        kernels.LARGE_VALUE: f"number {given} is too large for its type",
-        kernels.BAD_RETURN: "carriage return inside a line; lines end in a newline",
-        kernels.BAD_GROUP: f"{field[:40].decode('ascii')!r} is no query id; allowed is qid: and a whole number",
-        kernels.LATE_GROUP: "the query id must stand once, right after the label",
-        kernels.NO_GROUP: "the line has no query id, but the first row has one",
-        kernels.NEW_GROUP: "the line has a query id, but the first row has none",
-    }[error]
+def _blocks(path: str | os.PathLike, n_bytes: int, begin: int, end: int, limits: Limits = USUAL) -> Iterator[Block]:
+    """Blocks of the lines that begin at `begin` or later, and before `end`."""
+    with closing(line_blocks(path, n_bytes, begin, PADDING, limits)) as blocks:
+        for block in blocks:
+            if block.end > end:
+                if begin < end:
+                    size = block.buffer[: block.size].tobytes().index(b"\n", end - 1 - begin) + 1
+                    if size < block.size:
+                        block.buffer[size : size + PADDING] = 10
+                        block = replace(block, size=size, end=begin + size, last=True)
+                    yield block
+                return
+            yield block
+            begin = block.end

@@ -89,7 +89,7 @@ class Rows:
             self.indices[:n_entries],
             self.values[:n_entries],
             n_columns,
-            self.labels[:n_labels],
+            None if parser.labels == "ignore" else self.labels[:n_labels],
             self.label_indptr[: n_rows + 1] if parser.labels == "multi" else None,
             self.groups[:n_rows] if parser.groups == kernels.GROUPS_ALL else None,
         )

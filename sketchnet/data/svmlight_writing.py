@@ -16,12 +16,14 @@ _WRITTEN = 1 << 16  # entries turned to text at a time
 
 
 def write_svmlight(
-    path: str | os.PathLike, X, labels: np.ndarray | None = None, *, base: int = 1, comment: str | None = None
+    path: str | os.PathLike, X, labels=None, *, base: int = 1, comment: str | bytes | None = None, groups=None
 ) -> None:
-    """Write a CsrBatch or a scipy sparse matrix so that reading it gives the same bits, given the same dtype.
+    """Write a CsrBatch or a scipy sparse matrix so that reading it gives the same bits, given the same dtype and base.
 
-    Labels are those given, one a row, else the batch's, else 0. The file appears whole or not at all, packed if its
-    name ends in .gz, .bz2, .xz or .zst. The comment comes first. A row without labels and entries cannot be written.
+    Labels are those given, else the batch's, else 0: one a row, or a sparse matrix whose non-zero columns are the
+    labels of a row. Query ids are the `groups` given, else the batch's. The comment comes first. A row without labels
+    and entries cannot be written. The file appears whole or not at all, packed if its name ends in .gz, .bz2, .xz or
+    .zst.
     """
     if not isinstance(path, str | os.PathLike):
         swapped = "; scikit-learn's order is another" if isinstance(labels, str | os.PathLike) else ""
@@ -30,11 +32,22 @@ def write_svmlight(
         raise InputError(f"base is {base!r}; allowed are 0, 1")
     if not isinstance(X, CsrBatch):
         X = sparse.csr_array(X)
+        if X.ndim != 2:
+            raise InputError(f"X has shape {X.shape}; allowed are rows and columns")
         X = CsrBatch(X.indptr, X.indices, X.data, X.shape[1])
-    if labels is not None:
-        X = replace(X, labels=np.asarray(labels), label_indptr=None)
+    if sparse.issparse(labels):
+        labels = sparse.csr_array(labels, copy=True)
+        labels.eliminate_zeros()
+        X = replace(X, labels=labels.indices, label_indptr=labels.indptr)
+    elif labels is not None:
+        X = replace(X, labels=_one_a_row("labels", labels), label_indptr=None)
     elif X.labels is None:
         X = replace(X, labels=np.zeros(X.n_rows))
+    if groups is not None:
+        X = replace(X, groups=_one_a_row("groups", groups))
+    if X.groups is not None and X.groups.dtype.kind not in "iu":
+        raise InputError(f"groups have dtype {X.groups.dtype}; query ids are whole numbers")
+    comment = _comment(comment)
     for name, given in (
         ("labels", len(X.labels if X.label_indptr is None else X.label_indptr[1:])),
         ("query ids", X.n_rows if X.groups is None else len(X.groups)),
@@ -42,11 +55,33 @@ def write_svmlight(
         if given != X.n_rows:
             raise InputError(f"there are {X.n_rows} rows, but {given} have {name}")
     with atomic_writing(path) as file:
-        for line in (comment or "").splitlines():
-            file.write(f"# {line}\n".encode())
+        file.write(comment)
         step = max(1, _WRITTEN * X.n_rows // (X.n_rows + len(X.indices) + 1))
         for start in range(0, X.n_rows, step):
             file.write(_lines(X.rows(slice(start, min(X.n_rows, start + step))), start, base))
+
+
+def _one_a_row(name: str, given) -> np.ndarray:
+    try:
+        array = np.asarray(given)
+    except ValueError:  # lists of several lengths
+        array = np.empty((0, 0))
+    if array.ndim != 1:
+        several = "; several a row are written from a scipy sparse matrix or a CsrBatch" if name == "labels" else ""
+        raise InputError(f"{name} must be one number a row{several}")
+    return array
+
+
+def _comment(comment: str | bytes | None) -> bytes:
+    """The lines of a comment, each behind its sign."""
+    try:
+        text = comment.decode("ascii") if isinstance(comment, bytes) else comment or ""
+        lines = "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines()).encode()
+    except (UnicodeError, AttributeError):
+        raise InputError(f"the comment {comment!r} is not possible; it is text, or bytes of ASCII") from None
+    if b"\0" in lines:
+        raise InputError("the comment has a null character, which is no text")
+    return lines
 
 
 def _lines(rows: CsrBatch, first: int, base: int) -> bytes:

@@ -27,8 +27,9 @@ def _killed(scene: Scene, name: str) -> None:
             how = f"killed after {child.kill_after:.3f} s"
         run(child)
         scene.commands.append([*work.words(), "#", how])
-    # A verb that refuses to replace may say so of a run that had ended, or was killed when nothing was left to do.
-    codes = (0, 2) if what_is_left(scene.here) == whole.left and name.startswith("project") else (0,)
+    # A verb that refuses to replace may say so of a run that had said that all is done: its record is gone, the last.
+    ended = not (scene.here / ".out.npy.sketchnet" / "job.json").exists() and (scene.here / "out.npy").exists()
+    codes = (0, 2) if ended and name.startswith("project") else (0,)
     own = (*work.writes, *(path for path in what_is_left(scene.here) if path not in work.takes))
     outcome = scene.run(*work.words(), codes=codes, own=own)
     if outcome.code == 0:

@@ -73,6 +73,20 @@ def test_a_header_of_strings(tmp_path):
     assert json.loads(sketchnet(*args, "--header", cwd=tmp_path).stdout)["rows"] == 18
 
 
+def test_what_a_file_means_does_not_depend_on_the_memory(tmp_path):
+    """With the least memory a chunk is about 330 kB."""
+    (tmp_path / "a.svm").write_text("1 3:1 7:2\n" * 50_000 + "2 0:1\n1,3 2:1\n")
+    (tmp_path / "a.tsv").write_text("1\tx\n2\ty\n" * 5_000 + "spam\tz\n")
+    fields = ("--text", "--text-column", "2", "--label-column", "1", "--columns", "1000")
+    for name, options in (("a.svm", ()), ("a.tsv", fields)):
+        for memory in ("11MB", "4GB"):
+            good("ingest", name, memory, "--memory", memory, "--overwrite", *options, cwd=tmp_path)
+        little, much = (open_shards(tmp_path / memory) for memory in ("11MB", "4GB"))
+        same(little[:], much[:])
+        told = [{**data.descriptions[0], "job": None, "shards": None} for data in (little, much)]
+        assert told[0] == told[1]
+
+
 def test_labels_that_some_lines_lack(tmp_path):
     (tmp_path / "a.svm").write_text("1 3:1\n 5:1\n1 4:2\n")
     done = sketchnet("ingest", "a.svm", "out", cwd=tmp_path)

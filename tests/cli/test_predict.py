@@ -48,9 +48,13 @@ def test_predict_into_a_file(here):
 def test_labels_do_not_matter(here):
     expected = good("predict", "rows", "rows.svm", cwd=here)
     rows = [line.partition(" ")[2] for line in (here / "rows.svm").read_text().splitlines()]
-    for other in ("", "77 ", "1,2 "):
-        (here / "other.svm").write_text("".join(f"{other}{row}\n" for row in rows))
+    for other in ("", "77 ", "1,2 ", "? ", "spam ", "spam:ham ", "C# ", "nan "):
+        text = "".join(f"{other}{row}\n" for row in rows)
+        (here / "other.svm").write_text(text)
         assert good("predict", "rows", "other.svm", cwd=here) == expected
+        assert good("predict", "rows", "-", cwd=here, stdin=text.encode()) == expected
+    (here / "other.svm").write_text("spam 1:1\n? 2:1\n3:x\n")
+    bad("predict", "rows", "other.svm", message="other.svm:3:3: value 'x'", cwd=here)
 
 
 def test_predict_a_data_set_on_disk(here):

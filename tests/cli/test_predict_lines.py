@@ -25,6 +25,8 @@ def test_errors_name_the_line_of_standard_input(world):
     assert len(done.stdout.splitlines()) > 1000  # what came before was answered
     message = "standard input:3:5: id '51' is too large; allowed are 1 to 50"
     bad("predict", "rows", "-", message=message, cwd=world, stdin=b"# no row\n1 2:1\n-1  51:1\n")
+    message = "standard input:3:6: id '51' is too large; allowed are 1 to 50"
+    bad("predict", "rows", "-", "--columns", "60", message=message, cwd=world, stdin=b"?\n1 2:1\nspam 51:1\n")
     bad("predict", "urls", "-", message="standard input:2:", cwd=world, stdin=b"good\n\xff\xfe\n")
     bad("predict", "table", "-", message="table cannot come from standard input", cwd=world)
     bad("predict", "rows", "-", "--norm", "l2", message="--norm is for text", cwd=world)

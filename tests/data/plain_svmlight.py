@@ -30,8 +30,14 @@ def plain_whole(text: bytes) -> int:
     return int(text.lstrip(b"0") or b"0")
 
 
-def parse_line_plainly(line: bytes, dtype):
+# Whatever stands in place of a label, if neither an entry nor a query id does.
+ANY_LABEL = re.compile(rb"[ \t]*(?!qid:|[0-9+,.-]*:)([0-9+,.-]+(?=[ \t\r#]|\Z)|[^ \t\r#][^ \t\r]*)")
+
+
+def parse_line_plainly(line: bytes, dtype, ignore=False):
     """(labels, query id or None, ids as written, values) of a line without its newline, or None if it is no row."""
+    if ignore and (label := ANY_LABEL.match(line)):
+        line = b"0" + line[label.end() :]
     line = line.removesuffix(b"\r") if b"#" not in line else line.split(b"#", 1)[0]
     if re.search(rb"[^!-~ \t]", line):
         raise Malformed("byte")
@@ -50,7 +56,7 @@ def parse_line_plainly(line: bytes, dtype):
         column, value = field.split(b":", 1)
         ids.append(plain_whole(column))
         values.append(plain_number(value, dtype))
-    return labels, group, ids, values
+    return [] if ignore else labels, group, ids, values
 
 
 def parse_plainly(text: bytes, dtype=np.float32, *, skip=False, base="auto", labels="auto"):
@@ -59,7 +65,7 @@ def parse_plainly(text: bytes, dtype=np.float32, *, skip=False, base="auto", lab
     text = text.removeprefix(b"\xef\xbb\xbf")
     for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), 1):
         try:
-            row = parse_line_plainly(line, dtype)
+            row = parse_line_plainly(line, dtype, labels == "ignore")
             if row is None:
                 continue
             if rows and (row[1] is None) != (rows[0][1] is None):
@@ -83,7 +89,7 @@ def parse_plainly(text: bytes, dtype=np.float32, *, skip=False, base="auto", lab
         ids,
         np.array([v for row in rows for v in row[3]], dtype),
         int(ids.max()) + 1 if len(ids) else 0,
-        np.array([label for row in rows for label in row[0]], np.float64),
+        None if labels == "ignore" else np.array([label for row in rows for label in row[0]], np.float64),
         np.cumsum([0] + [len(row[0]) for row in rows]) if several else None,
         np.array([row[1] for row in rows], np.int64) if rows and rows[0][1] is not None else None,
     ), skipped

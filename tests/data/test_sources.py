@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sketchnet.data import TableEncoder, ingest, open_shards, write_svmlight
+from sketchnet.data import BagOfWords, TableEncoder, ingest, open_shards, read_svmlight, write_svmlight
 from sketchnet.data.ngrams import NgramHasher
+from sketchnet.data.npz import open_npz
 from sketchnet.data.parquet_writing import write_parquet
 from sketchnet.data.sources import NpzSource, SvmlightSource, TableSource, TextSource
 from sketchnet.errors import InputError
-from sketchnet.storage import workspace
+from sketchnet.storage import replacing, workspace
 from tests.data.test_ingest import Interrupted, contents
 from tests.data.test_shards import batch
 
@@ -61,10 +62,26 @@ def unlabelled(folder):
     return lambda: SvmlightSource([folder / "a.svm", folder / "b.svm"], chunk_bytes=200)
 
 
+def contradicted(folder):
+    """Late rows say that ids begin at 0 and that rows have several labels or none."""
+    (folder / "a.svm").write_text("1 1:1 2:1\n" * 250 + "x\n" + "2 4:1\n" * 30 + " 3:1\n" + "2 3:1\n" * 40)
+    (folder / "b.svm").write_text("1 3:1\n" * 100 + "1,2 5:1\n" + "1 4:1\n" * 100 + "1 0:1 6:1\n" * 9)
+    return lambda: SvmlightSource([folder / "a.svm", folder / "b.svm"], chunk_bytes=200, on_error="skip")
+
+
+def late_names(folder):
+    (folder / "a.tsv").write_text("1\tx\n2\ty\n" * 150)
+    (folder / "b.tsv").write_text("2\tx\n" * 50 + "spam\tz\n" + "1\ty\n" * 50)
+    fields = {"text_column": 2, "label_column": 1, "chunk_bytes": 100}
+    return lambda: TextSource([folder / "a.tsv", folder / "b.tsv"], NgramHasher("char", (1, 2), 1000), **fields)
+
+
 SOURCES = {
     "svmlight": svmlight,
     "unlabelled": unlabelled,
+    "contradicted": contradicted,
     "text": text,
+    "late names": late_names,
     "hashed": lambda folder: table(folder, 1000),
     "one-hot": lambda folder: table(folder, None),
     "parquet": parquet,
@@ -101,11 +118,11 @@ def test_resumed_after_any_chunk_gives_the_same_files(kind, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ("1 2:1\n", "1,2 3:1\n", "b.svm:1:"),
+        ("1 2:1\n", "1,2 3:1\n", None),
         ("1,3 2:1\n", "1 3:1\n", None),
         ("1 2:1\n", "1 qid:5 3:1\n", "rows from 1 on have one label and a query id, those before have one label"),
         ("# nothing\n", "1 qid:5 3:1\n", None),
-        ("1 2:1\n", "1 0:1\n", "b.svm:1:"),
+        ("1 2:1\n", "1 0:1\n", None),
         ("# nothing\n", "1 0:1\n", None),
         (" 2:1\n", "1 2:1\n", "a.svm:1:2: the line has no label, but others have one; `--labels multi`"),
         ("1 2:1\n", " 2:1\n", "b.svm:1:2: the line has no label"),
@@ -298,3 +315,28 @@ def test_half_floats_of_parquet_are_widened(tmp_path):
     pq.write_table(pa.table({k: pa.array(v, types.get(k)) for k, v in table.items()}), tmp_path / "a.parquet")
     ingest(TableSource([tmp_path / "a.parquet"], TableEncoder()), tmp_path / "out")
     assert open_shards(tmp_path / "out")[:].scipy().toarray().tolist() == [[1, 2, 0], [0, 0, 3]]
+
+
+@pytest.mark.parametrize(
+    ("read", "what"),
+    [
+        (read_svmlight, "file"),
+        (lambda path: SvmlightSource([path]), "file"),
+        (lambda path: open_npz(path, path.parent), "file"),
+        (BagOfWords.load, "file"),
+        (open_shards, "folder"),
+    ],
+    ids=["read_svmlight", "SvmlightSource", "open_npz", "BagOfWords", "open_shards"],
+)
+def test_what_is_missing_is_a_missing_file_to_python_too(read, what, tmp_path):
+    path = tmp_path / "nothing"
+    for kind in (InputError, FileNotFoundError):
+        with pytest.raises(kind) as caught, replacing(tmp_path / "output"):  # writing elsewhere is not what failed
+            read(path)
+        assert str(caught.value) == f"there is no {what} {path}"
+        assert caught.value.args == (f"there is no {what} {path}",)
+
+
+def test_a_folder_is_no_missing_file(tmp_path):
+    with pytest.raises(InputError, match="is no regular file"):
+        SvmlightSource([tmp_path])

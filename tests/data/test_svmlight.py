@@ -36,6 +36,33 @@ def test_labels_and_queries(file):
     assert read_svmlight(file(b"1 1:1\n2 1:1"), labels="multi").label_indptr.tolist() == [0, 1, 2]
 
 
+def test_ignored_labels_may_be_anything(file):
+    lines = [b"?", b"spam", b"spam:ham", b"\xc3\xa4", b"C#", b"1,spam", b"nan", b"1", b"1,3", b"", b"-1"]
+    text = b"".join(label + b" 1:%d 3:2\n" % number for number, label in enumerate(lines))
+    batch = read_svmlight(file(text), labels="ignore")
+    assert batch.labels is None
+    assert batch.label_indptr is None
+    assert batch.indices.tolist() == [0, 2] * len(lines)
+    assert batch.values[::2].tolist() == list(range(len(lines)))
+    rows = read_svmlight(file(b"spam\n1#x\n?#x\n\tspam\t1:2 # y\r\n"), labels="ignore")
+    assert np.diff(rows.indptr).tolist() == [0, 0, 0, 1]
+    assert read_svmlight(file(b"spam qid:4 1:1\nqid:5 1:1\n"), labels="ignore").groups.tolist() == [4, 5]
+    reader = SvmlightReader(file(text), labels="ignore", chunk_bytes=1)
+    assert_same(joined(list(reader)), batch)
+    assert reader.line == len(lines) + 1
+    for bad, message in [
+        (b"spam 1:x", "1:8: value 'x'"),
+        (b"1:1\n1:x", "2:3: value 'x'"),  # an entry
+        (b"-1:2 3:4", "1:1: id '-1' is not a whole number"),
+        (b"1,3:4", "1:1: id '1' is not a whole number"),
+        (b"spam ham 1:1", "1:6: 'ham' has no colon"),
+        (b"spam\r 1:1", "1:5: carriage return"),
+        (b"spam 1:1 qid:1", "1:10: the query id must stand once"),
+    ]:
+        with pytest.raises(InputError, match=re.escape(f"x.svm:{message}")):
+            read_svmlight(file(bad), labels="ignore")
+
+
 NO_LABEL = r"the line has no label, but others have one; `--labels multi` \(in Python labels='multi'\) allows"
 
 
@@ -178,6 +205,16 @@ def test_ids_are_as_wide_as_they_must_be(tmp_path, monkeypatch, largest, base, o
     assert batch.indices.dtype == (np.int32 if largest - (base != 0) <= 2**31 - 2 else np.int64)
     chunks = list(SvmlightReader(path, base=first, on_error=on_error, chunk_bytes=64))
     assert_same(joined(chunks), batch)
+
+
+def test_malformed_lines_alone_may_be_left_out(file):
+    path = file(b"1 5:x\n1 5:1\n1 7:1\n")
+    reader = SvmlightReader(path, n_columns=5, on_error="skip")
+    assert ([batch.n_rows for batch in reader], reader.skipped) == ([1], 2)
+    for use in (read_svmlight, lambda *args, **options: list(SvmlightReader(*args, **options))):
+        with pytest.raises(InputError, match=r"x.svm:3:3: id '7' is too large; allowed are 1 to 5"):
+            use(path, n_columns=5, on_error="skip_malformed")
+        use(path, n_columns=7, on_error="skip_malformed")
 
 
 def test_an_id_that_needs_64_bits_is_still_checked_against_the_columns(tmp_path):

@@ -103,10 +103,10 @@ def test_a_missing_label_is_found_wherever_chunks_end(file, chunk_bytes, on_erro
 def test_rows_without_labels_are_remembered_where_reading_goes_on(file):
     reader = SvmlightReader(file(b" 1:1\n", "a.svm"))
     assert len(list(reader)) == 1
-    assert reader.unlabelled.endswith("a.svm:1:2")
-    assert len(list(SvmlightReader(file(b"1,2 1:1\n1 1:1\n"), unlabelled=reader.unlabelled))) == 1
+    assert reader.so_far["unlabelled"].endswith("a.svm:1:2")
+    assert len(list(SvmlightReader(file(b"1,2 1:1\n1 1:1\n"), so_far=reader.so_far))) == 1
     with pytest.raises(InputError, match=r"a.svm:1:2: the line has no label, but others have one"):
-        list(SvmlightReader(file(b"1 1:1\n"), unlabelled=reader.unlabelled))
+        list(SvmlightReader(file(b"1 1:1\n"), so_far=reader.so_far))
 
 
 def test_starts_beyond_the_end(file):

@@ -19,6 +19,7 @@ SEEDS = [
     b"1 1:1\n 2:1\n\t3:1\n",
     MARK + b"1 1:1\n",
     b"0 0:1 9223372036854775807:2\r\n2.5e-3 00012:0.1234567890123456789 3:1e-310\r\n",
+    b"? 1:1\nspam:ham 2:1\n\xc3\xa4 3:1\nC# qid:1 4:1\nqid:1 1:1\n",
     b"+1 8764:0.230642 17129:0.0520213 26510:0.404552 52889:0.198513\n" * 2,
     *(content for content, _ in ERRORS),
 ]
@@ -64,7 +65,7 @@ def check(text: bytes, path, rng: random.Random) -> bool:
     """Compare the reader with the plain parser; true if the text was malformed."""
     path.write_bytes(text)
     dtype = rng.choice((np.float32, np.float64))
-    options = {"base": rng.choice(("auto", 0, 1)), "labels": rng.choice(("auto", "auto", "single", "multi"))}
+    options = {"base": rng.choice(("auto", 0, 1)), "labels": rng.choice(("auto", "auto", "single", "multi", "ignore"))}
     if rng.random() < 0.5:
         refused(text, path, dtype, skip=True, **options)
     elif "auto" not in options.values():

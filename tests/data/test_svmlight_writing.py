@@ -86,6 +86,41 @@ def test_writing_refuses_what_cannot_be_read_back(file, tmp_path):
         write_svmlight(tmp_path / "no folder" / "x", CsrBatch(*one))
 
 
+def test_labels_and_query_ids_in_scikit_learns_forms(tmp_path):
+    X = np.array([[1, 0, 3, 0, 5], [0, 0, 0, 0, 0], [0, 5, 0, 1, 0]])
+    y = sparse.csr_array((np.array([1, 1, 1, 0, 1, 1]), np.array([1, 0, 2, 1, 0, 1]), np.array([0, 1, 4, 6])))
+    write_svmlight(tmp_path / "ours", X, y, base=0, comment=b"two\n\nlines", groups=[7, 7, -8])
+    written = "# two\n#\n# lines\n1 qid:7 0:1 2:3 4:5\n0,2 qid:7\n0,1 qid:-8 1:5 3:1\n"
+    assert (tmp_path / "ours").read_text() == written
+    assert y.nnz == 6  # the zero is still stored
+    dump_svmlight_file(X, y, str(tmp_path / "theirs"), multilabel=True, query_id=[7, 7, -8], comment="two\n\nlines")
+    assert_same(read_svmlight(tmp_path / "theirs"), read_svmlight(tmp_path / "ours"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"labels": np.eye(3)}, "labels must be one number a row; several a row are written from a scipy sparse"),
+        ({"labels": [[0], [1], [2]]}, "labels must be one number a row"),
+        ({"labels": [(0, 1), (2,), ()]}, "labels must be one number a row"),
+        ({"labels": 1}, "labels must be one number a row"),
+        ({"labels": sparse.csr_array(np.eye(2))}, "there are 3 rows, but 2 have labels"),
+        ({"groups": [1, 2]}, "there are 3 rows, but 2 have query ids"),
+        ({"groups": [1, 2, 0.5]}, "groups have dtype float64; query ids are whole numbers"),
+        ({"groups": np.eye(3)}, "groups must be one number a row$"),
+        ({"comment": "a\0b"}, "the comment has a null character"),
+        ({"comment": "\ud800"}, "is not possible; it is text, or bytes of ASCII"),
+        ({"comment": b"\xc2\xbd"}, "is not possible; it is text, or bytes of ASCII"),
+        ({"comment": 3}, "the comment 3 is not possible; it is text"),
+        ({"X": np.ones(3)}, r"X has shape \(3,\); allowed are rows and columns"),
+    ],
+)
+def test_what_cannot_be_written_is_said(given, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        write_svmlight(tmp_path / "x", **{"X": np.eye(3), **given})
+    assert not list(tmp_path.iterdir())
+
+
 def _ids():
     return np.empty(0, np.int64)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sketchnet.data.compression import SUFFIXES, open_reading
-from sketchnet.errors import InputError, StorageError
+from sketchnet.errors import InputError, SketchnetError, StorageError
 
 # What the standard library raises on damaged archives; a gzip file with a bad checksum is an OSError without errno.
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, gzip.BadGzipFile)
@@ -64,7 +64,7 @@ def reading(path: Path) -> Iterator[None]:
     except _DAMAGE as error:
         raise InputError(f"{path} is damaged or incomplete: {error}") from error
     except OSError as error:
-        if isinstance(error, StorageError):
+        if isinstance(error, SketchnetError):
             raise
         # bz2 and gzip report damage as an OSError that no system call returned.
         if error.errno is None:

@@ -11,6 +11,7 @@ from sketchnet.kernels.cpu.numbers import (
     byte,
     eight_digits,
     ends_token,
+    is_digit,
     load8,
     number,
     whole_number,
@@ -28,6 +29,12 @@ FULL, WIDE = range(14, 16)
 
 # Whether lines must have a query id, must not, or may.
 GROUPS_FREE, GROUPS_ALL, GROUPS_NONE = range(3)
+
+# Whether a row must have one label, may have any number, or has what nobody looks at.
+LABELS_ONE, LABELS_ANY, LABELS_IGNORED = range(3)
+
+# Whether bad lines are errors, are left out, or only those that are malformed are: not for an id beyond the columns.
+SKIP_NONE, SKIP_BAD, SKIP_MALFORMED = range(3)
 
 _u64, _i64 = np.uint64, np.int64
 _QID = _u64(int.from_bytes(b"qid:", "little"))
@@ -84,6 +91,25 @@ def _labels(text, at, labels, label, hard, n_hard, too_large):
         if byte(text + end) != 44:
             return end, label, n_hard, 0
         at = end + 1
+
+
+@kernel
+def _after_label(text, at):
+    """The end of whatever stands in place of a label at `at`, or `at` itself if an entry or a query id stands there.
+
+    Numbers before a colon are meant for an id, even if they are none.
+    """
+    if load8(text + at) & _u64(0xFFFFFFFF) == _QID:
+        return at
+    start, is_word = at, False
+    while True:
+        c = byte(text + at)
+        if (ends_token(c) and c != 35) or (c == 35 and not is_word):
+            return at
+        if c == 58 and not is_word:
+            return start
+        is_word |= not (is_digit(c) or (c >= 43 and c <= 46))  # + , - .
+        at += 1
 
 
 @kernel
@@ -160,13 +186,13 @@ def _group(text, at):
 def parse(text, start, stop, out, row, entry, label, rules, hard, too_large, record):
     """Parse the lines in [start, stop), text being their address, into the arrays `out` from the given places on.
 
-    `rules` are (base, largest column, whether ids may be below the base, whether a row may have other than one label,
-    one of GROUPS_*, whether to skip bad lines, rows at most). Hard tokens are listed as (1 for labels or 0 for values,
+    `rules` are (base, largest column, whether ids may be below the base, one of LABELS_*, one of GROUPS_*, one of
+    SKIP_*, rows at most). Hard tokens are listed as (1 for labels or 0 for values,
     index there, position, end); the kernel returns early when `hard` is full. `too_large` has the positions of hard
     tokens that are known to overflow, ascending.
     """
     indptr, indices, values, labels, label_indptr, groups = out
-    base, max_column, zero_allowed, several_allowed, group_rule, skip, max_rows = rules
+    base, max_column, zero_allowed, label_rule, group_rule, skip_rule, max_rows = rules
     row0, entry0, label0, n_hard, skipped, with_group, several_at = row, entry, label, 0, 0, 0, _i64(-1)
     limits = np.array([max_column, -1, -1 if zero_allowed else -2])
     max_seen, zero_at = limits[1], limits[2]
@@ -177,12 +203,15 @@ def parse(text, start, stop, out, row, entry, label, rules, hard, too_large, rec
         c, first = byte(text + at), at
         if not (c == 10 or c == 35 or (c == 13 and byte(text + at + 1) == 10)):
             e, k, h, group, has_group, error = entry, label, n_hard, _i64(0), False, 0
-            while not ends_token(byte(text + at)) and byte(text + at) != 58:
-                at += 1
-            if byte(text + at) == 58:
-                at = first  # the first field is no label but a feature
+            if label_rule == LABELS_IGNORED:
+                at = _after_label(text, first)
             else:
-                at, k, h, error = _labels(text, first, labels, k, hard, h, too_large)
+                while not ends_token(byte(text + at)) and byte(text + at) != 58:
+                    at += 1
+                if byte(text + at) == 58:
+                    at = first  # the first field is no label but a feature
+                else:
+                    at, k, h, error = _labels(text, first, labels, k, hard, h, too_large)
             if error == 0:
                 here = after_blanks(text, at)
                 if load8(text + here) & _u64(0xFFFFFFFF) == _QID:
@@ -193,7 +222,7 @@ def parse(text, start, stop, out, row, entry, label, rules, hard, too_large, rec
             if error == 0:
                 at, e, h, error = _features(text, at, indices, values, e, base, limits, hard, h, too_large)
             if error == 0:
-                if k - label != 1 and not several_allowed:
+                if k - label != 1 and label_rule == LABELS_ONE:
                     error, at = SEVERAL, first
                 elif group_rule == GROUPS_ALL and not has_group:
                     error, at = NO_GROUP, first
@@ -204,7 +233,7 @@ def parse(text, start, stop, out, row, entry, label, rules, hard, too_large, rec
                 break
             if error != 0:
                 error_at = at
-                if error >= FULL or not skip:
+                if error >= FULL or skip_rule == SKIP_NONE or (skip_rule == SKIP_MALFORMED and error == HIGH_ID):
                     break
                 skipped, error = skipped + 1, 0
                 limits[1], limits[2] = max_seen, zero_at
