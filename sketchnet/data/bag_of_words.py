@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchnet.checks import import_extra
 from sketchnet.data.ngrams import check_ngram_range, rows_of_text, text_of
 from sketchnet.errors import InputError, MissingFile, StorageError
-from sketchnet.storage import replacing
+from sketchnet.storage import check_regular, replacing
 
 _FORMAT, _VERSION = "sketchnet bag of words", 1
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
@@ -151,7 +151,10 @@ class BagOfWords(TransformerMixin, BaseEstimator):
     def load(cls, path: str | Path) -> BagOfWords:
         """Read what `save` wrote. A damaged file is an error."""
         try:
+            check_regular(Path(path))
             file = json.loads(Path(path).read_text(encoding="utf-8"))
+        except InputError:
+            raise
         except FileNotFoundError:
             raise MissingFile(f"there is no file {path}") from None
         except OSError as error:

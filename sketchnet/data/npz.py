@@ -7,7 +7,10 @@ process. Either way the matrix may be larger than memory, and checksums are comp
 
 from __future__ import annotations
 
+import errno
 import io
+import os
+import shutil
 import tempfile
 import zipfile
 from pathlib import Path
@@ -21,6 +24,7 @@ from sketchnet.storage import check_regular, writing
 
 _MEMBERS = ("indptr", "indices", "data")
 _PIECE = 1 << 20
+_DEFLATED = 1032  # bytes that one may unpack to, at most
 
 
 def open_npz(path: str | Path, scratch: str | Path) -> tuple[CsrBatch, list[int]]:
@@ -96,7 +100,12 @@ def _array(archive: zipfile.ZipFile, path: Path, name: str, scratch: Path) -> np
     member = _member(archive, path, name)
     with archive.open(member) as source:
         if member.compress_type != zipfile.ZIP_STORED:
+            size = member.file_size
+            if member.compress_type == zipfile.ZIP_DEFLATED and size > _DEFLATED * (member.compress_size + 1):
+                raise InputError(f"{path}: array {name!r} claims {size:,} bytes, packed in {member.compress_size:,}")
             with writing(scratch):
+                if size > shutil.disk_usage(scratch).free:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 file = tempfile.TemporaryFile(dir=scratch)  # noqa: SIM115 (closed below)
             with file:
                 while piece := source.read(_PIECE):

@@ -15,10 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.checks import import_extra
+from sketchnet.data.compression import USUAL, Limits
 from sketchnet.data.csr import CsrBatch
+from sketchnet.data.parquet_claims import check_claims
 from sketchnet.data.table_chunks import NotANumber, TableChunk, TextColumn, check_names, is_number
 from sketchnet.data.tables import TableEncoder
 from sketchnet.errors import InputError
+from sketchnet.storage import check_regular
 
 try:
     import pyarrow as pa
@@ -29,6 +32,7 @@ except ImportError:  # an extra, asked for when a file is
 
 _CHUNK_BYTES = 1 << 24  # of a batch, about
 _CHUNK_ROWS = 1 << 16  # of a batch, at most
+_BUFFER = 1 << 20  # bytes of a column that are read at a time
 _LOOKED_AT = 256  # rows that tell how long rows are
 METADATA = b"sketchnet"
 
@@ -45,6 +49,7 @@ def read_parquet_batches(
     chunk_rows: int | None = None,
     start_row: int = 0,
     labels: bool = True,
+    limits: Limits = USUAL,
 ) -> Iterator[CsrBatch]:
     """Rows of a Parquet file as batches, from `start_row` on.
 
@@ -52,7 +57,7 @@ def read_parquet_batches(
     present, all others are left alone, and `encoder` is not used. Its width is `n_columns`, or what the file's
     metadata say, or one more than its largest id. Any other file is a table for `encoder`, which has its own label.
     """
-    with _opened(path) as file:
+    with _opened(path, limits) as file:
         schema = file.schema_arrow
         check_names(schema.names, str(path))
         if start_row < 0 or (chunk_rows is not None and chunk_rows < 1):
@@ -83,11 +88,13 @@ def is_sparse(path: Path) -> bool:
         return "indices" in schema.names and _is_list(schema.field("indices").type)
 
 
-def fit_parquet(paths: str | Path | Iterable[str | Path], encoder: TableEncoder) -> TableEncoder:
+def fit_parquet(
+    paths: str | Path | Iterable[str | Path], encoder: TableEncoder, limits: Limits = USUAL
+) -> TableEncoder:
     """Fit an encoder to the table in one Parquet file or several."""
 
     def chunks(path):
-        with _opened(path) as file:
+        with _opened(path, limits) as file:
             yield from _chunks(path, file, encoder, None, 0)
 
     paths = [paths] if isinstance(paths, str | Path) else paths
@@ -95,21 +102,33 @@ def fit_parquet(paths: str | Path | Iterable[str | Path], encoder: TableEncoder)
 
 
 @contextmanager
-def _opened(path: str | Path):
+def _opened(path: str | Path, limits: Limits = USUAL):
     import_extra("pyarrow", "parquet", "reading Parquet")
     try:
+        check_regular(path)
         open(path, "rb").close()
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     try:
         # As dictionaries, the distinct texts come apart for free.
         text = [f.name for f in pq.read_schema(path) if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-        with pq.ParquetFile(path, read_dictionary=text, page_checksum_verification=True) as file:
+        # Buffered, because whole row groups may be larger than memory.
+        how = {"read_dictionary": text, "buffer_size": _BUFFER, "pre_buffer": False}
+        with pq.ParquetFile(path, page_checksum_verification=True, **how) as file:
+            for number in range(file.metadata.num_row_groups):
+                group = file.metadata.row_group(number)
+                if group.total_byte_size > limits.window * max(1, group.num_rows):
+                    size = f"{group.total_byte_size:,} bytes for {group.num_rows:,} rows"
+                    raise InputError(f"{path}: row group {number} takes {size}; allowed a row are {limits.window:,}")
+            check_claims(Path(path), limits.window)
             yield file
     except InputError:
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a whole Parquet file, or of a kind that cannot be read: {error}") from None
+        what = str(error).partition("\n")[0]
+        raise InputError(f"{path} is not a whole Parquet file, or of a kind that cannot be read: {what}") from None
 
 
 def _record_batches(path, file, names: list[str], chunk_rows: int | None, start_row: int):
@@ -259,6 +278,8 @@ class _ArrowColumn:
             ) from None
 
     def _coded(self) -> tuple[list[str], np.ndarray]:
+        if pa.types.is_string_view(self._array.type):  # of which Arrow cannot take single ones
+            self._array = self._array.cast(pa.string())
         array = self._array if pa.types.is_dictionary(self._array.type) else self._array.dictionary_encode()
         codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         used, places = np.unique(codes, return_inverse=True)  # the dictionary may be longer than the chunk

@@ -19,7 +19,7 @@ from sketchnet.data.parquet import fit_parquet, is_sparse, read_parquet_batches
 from sketchnet.data.synthetic import Synthetic
 from sketchnet.data.table_chunks import is_number
 from sketchnet.data.tables import MISSING, TableEncoder
-from sketchnet.errors import Contradiction, InputError, MissingFile
+from sketchnet.errors import BadRows, Contradiction, InputError, MissingFile
 from sketchnet.storage import check_regular
 
 _MARK = b"\xef\xbb\xbf"  # of UTF-8: some programs put it in front of any text
@@ -307,13 +307,13 @@ class TableSource(FileSource):
         if is_sparse(path):
             if self.options["label"] is not None:
                 options["label"] = self.options["label"]
-            batches = read_parquet_batches(path, n_columns=self.options["n_columns"], **options)
+            batches = read_parquet_batches(path, n_columns=self.options["n_columns"], limits=self.limits, **options)
             encoder = None
         else:
             if encoder.n_columns is None and encoder.categories_ is None:
                 self._fit(encoder)
             if path.suffix == ".parquet":
-                batches = read_parquet_batches(path, encoder, **options)
+                batches = read_parquet_batches(path, encoder, limits=self.limits, **options)
             else:
                 batches = read_csv_batches(path, encoder, **options, **self._csv)
         for batch in batches:
@@ -330,4 +330,7 @@ class TableSource(FileSource):
         parquet = [path.suffix == ".parquet" for path in self.paths]
         if any(parquet) and not all(parquet):
             raise InputError("Parquet and text tables cannot be one-hot encoded together; give a number of columns")
-        fit_parquet(self.paths, encoder) if all(parquet) else fit_csv(self.paths, encoder, **self._csv)
+        try:
+            fit_parquet(self.paths, encoder, self.limits) if all(parquet) else fit_csv(self.paths, encoder, **self._csv)
+        except BadRows as error:
+            raise InputError(f"{self.paths[0]}: {error}") from None

@@ -18,7 +18,7 @@ import numpy as np
 from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.table_chunks import NotANumber, TableChunk, shortened, some_of
-from sketchnet.errors import InputError
+from sketchnet.errors import BadRows, InputError
 
 FORMAT_VERSION = 1  # of TableEncoder.to_dict, and of the hash
 # The texts that pandas.read_csv takes for "no value", so that a file means the same here and there.
@@ -188,7 +188,7 @@ class TableEncoder:
             if self.label_kind_ == "categorical":
                 classes.update(chunk.columns[self.label_].coded()[0])
         if n_rows == 0:
-            raise InputError("the table has no rows, so there is nothing to fit")
+            raise BadRows("the table has no rows, so there is nothing to fit")
         if self.numbers_classes:
             self.classes_, self.classes_fixed_ = sorted(classes - self._missing), True
         if self.n_columns is None:

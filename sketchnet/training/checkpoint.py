@@ -16,9 +16,20 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from sketchnet.errors import InputError, StorageError
-from sketchnet.storage import remove, replacing, tidy, workspace, workspace_of, write_json, writing
+from sketchnet.storage import (
+    check_regular,
+    read_json,
+    remove,
+    replacing,
+    tidy,
+    workspace,
+    workspace_of,
+    write_json,
+    writing,
+)
 
 FORMAT = 1
+_MOST = 2**30  # bytes of config.json and history.jsonl
 _DTYPES = {torch.float32: "F32", torch.int64: "I64"}
 CONFIG, WEIGHTS, HISTORY, CHECKPOINT = "config.json", "weights.safetensors", "history.jsonl", "checkpoint.safetensors"
 PRETRAINING = "pretraining.safetensors"  # until the first checkpoint
@@ -48,6 +59,7 @@ def _umask() -> int:
 def read_tensors(path: Path, like: dict[str, torch.Tensor] | None = None) -> tuple[dict[str, torch.Tensor], dict]:
     """(tensors, notes) of a file. With `like`, it must hold just such tensors; that is checked before loading."""
     try:
+        check_regular(path)
         with safe_open(path, "pt") as file:
             names = set(file.keys())
             if like is not None:
@@ -71,6 +83,7 @@ def read_tensors(path: Path, like: dict[str, torch.Tensor] | None = None) -> tup
 def length_of(path: Path, name: str) -> int:
     """How long a tensor of a file is, or -1 if there is none."""
     try:
+        check_regular(path)
         with safe_open(path, "pt") as file:
             return file.get_slice(name).get_shape()[0] if name in file.keys() else -1  # noqa: SIM118 (no mapping)
     except (SafetensorError, OSError, IndexError) as error:
@@ -181,16 +194,21 @@ def write_config(folder: Path, content: dict) -> None:
 
 def read_config(folder: Path) -> dict:
     path = Path(folder) / CONFIG
-    if not path.is_file():
+    if not path.exists():
         raise InputError(f"{folder} is no model: there is no {path}")
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} is damaged: {error}") from None
+    _check_size(path)
+    content = read_json(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = content.get("format") if isinstance(content, dict) else None
         raise InputError(f"{path} has format {found!r}; this version reads format {FORMAT}")
     return content
+
+
+def _check_size(path: Path) -> None:
+    """Raise unless a file can be read into memory."""
+    size = check_regular(path).st_size
+    if size > _MOST:
+        raise InputError(f"{path} has {size:,} bytes; allowed are {_MOST:,}")
 
 
 def write_history(folder: Path, records: list[dict]) -> None:
@@ -201,8 +219,11 @@ def write_history(folder: Path, records: list[dict]) -> None:
 def read_history(folder: Path) -> list[dict]:
     path = Path(folder) / HISTORY
     try:
+        _check_size(path)
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except FileNotFoundError:
         return []
+    except InputError:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged: {error}") from None

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from sketchnet.data import CsrBatch, open_shards, write_svmlight
 from sketchnet.projection import SRHT, CountSketch, Gaussian, Li
+from tests.cli.command_line import sketchnet as in_process
 from tests.data.test_shards import write
 
 
@@ -251,3 +252,22 @@ def test_help_has_an_example(tmp_path):
     assert done.returncode == 0
     assert "sketchnet project clicks.npz" in done.stdout
     assert sketchnet("--version", cwd=tmp_path).stdout.startswith("sketchnet 0.")
+
+
+def test_what_is_wrong_with_rows_begins_with_their_file(tmp_path):
+    X = sparse.csr_array((np.array([1, np.nan]), [3, 5], [0, 1, 2]), shape=(2, 9))
+    sparse.save_npz(tmp_path / "nan.npz", X)
+    X.data[1] = 1
+    write(tmp_path / "shards", [CsrBatch(X.indptr, X.indices + 5, X.data, 9)])
+    X.indices[0] = 9
+    np.savez(tmp_path / "far.npz", indptr=X.indptr, indices=X.indices, data=X.data, shape=X.shape, format=b"csr")
+    X.indptr[:] += 1
+    np.savez(tmp_path / "odd.npz", indptr=X.indptr, indices=X.indices, data=X.data, shape=X.shape, format=b"csr")
+    for name, message in (
+        ("nan.npz", "Input X contains NaN or infinity: nan in row 1, column 5"),
+        ("far.npz", "row 0 has column id 9; allowed are 0 to 8"),
+        ("odd.npz", "the row offsets begin at 1; in a scipy matrix they begin at 0"),
+        ("shards", "row 1 has column id 10; allowed are 0 to 8"),
+    ):
+        done = in_process("project", name, "y.npy", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (2, f"sketchnet: {name}: {message}\n")

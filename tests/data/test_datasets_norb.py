@@ -74,6 +74,7 @@ def test_shrinking_averages():
         ("dat", lambda b: b[:4] + b"\xff" * 20, "dimensions"),
         ("cat", lambda b: b[:-4] + struct.pack("<i", 6), "allowed are 0 to 5"),
         ("cat", lambda b: b[:12], "ends early|dimensions"),
+        ("cat", lambda b: b[:8] + struct.pack("<i", 2**31 - 1) + b[12:], "ends early: 8,589,934,568 bytes are missing"),
     ],
 )
 def test_damaged_norb(tmp_path, kind, damage, message):

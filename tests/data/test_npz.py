@@ -173,6 +173,17 @@ def test_no_room_to_unpack(tmp_path, monkeypatch):
         open_npz(tmp_path / "x.npz", tmp_path / "scratch")
 
 
+def test_members_that_claim_too_much(tmp_path):
+    """They are refused before a byte of them is unpacked."""
+    path = tmp_path / "x.npz"
+    sparse.save_npz(path, sparse.csr_array((10**6, 5)), compressed=True)
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo("indptr.npy").file_size.to_bytes(4, "little")
+    path.write_bytes(path.read_bytes().replace(size, (2**32 - 2).to_bytes(4, "little")))
+    with pytest.raises(InputError, match="array 'indptr' claims 4,294,967,294 bytes, packed in"):
+        open_npz(path, tmp_path)
+
+
 def test_damaged_bz2_members(tmp_path):
     """Which bz2 reports as an error of the system, though without a number."""
     with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_BZIP2) as archive:

@@ -1,14 +1,17 @@
 """Parquet files of sparse rows, ours and those of others; damaged files of either kind."""
 
+import os
 import sys
 
 import numpy as np
 import pytest
 
-from sketchnet.data import parquet, parquet_writing
+from sketchnet.data import parquet, parquet_claims, parquet_writing
+from sketchnet.data.compression import Limits
 from sketchnet.data.parquet_writing import write_parquet
 from sketchnet.data.tables import TableEncoder
 from sketchnet.errors import InputError, MissingExtraError
+from sketchnet.memory import PeakMemory
 from tests.data.parquet_files import TABLE, batch_of, equal, pa, pq, put, read
 from tests.data.plain_tables import joined, rows_of, same
 
@@ -129,7 +132,7 @@ def test_a_missing_extra_says_its_name(monkeypatch, tmp_path):
 def test_files_that_are_not_parquet(tmp_path):
     with pytest.raises(InputError, match="No such file"):
         read(tmp_path / "none.parquet")
-    with pytest.raises(InputError, match="Is a directory"):
+    with pytest.raises(InputError, match="is no regular file"):
         read(tmp_path)
     path = put(tmp_path, {"indices": [[1, 2]] * 100})
     whole = path.read_bytes()
@@ -167,3 +170,51 @@ def test_damaged_files_give_rows_or_clean_errors(seed, tmp_path):
         except InputError:
             outcomes.add("error")
     assert outcomes == {5 if seed % 2 else 36, "error"}
+
+
+def bomb(tmp_path, kind):
+    n = 1 << 24
+    offsets = {"one row": [0, n], "one long row": [*range(1000), n]}
+    if kind == "text":
+        return put(tmp_path, {"a": ["x" * n]}, use_dictionary=False, compression="zstd")
+    return put(tmp_path, {"indices": pa.LargeListArray.from_arrays(pa.array(offsets[kind]), pa.array(np.full(n, 7)))})
+
+
+@pytest.mark.parametrize("kind", ["one row", "one long row", "text"])
+def test_a_bomb_stays_within_the_limit(kind, tmp_path):
+    path = bomb(tmp_path, kind)
+    assert path.stat().st_size < 20_000
+    encoder, limits = TableEncoder(n_columns=9), Limits(window=4 << 20)
+    with PeakMemory() as used, pytest.raises(InputError, match=f"{path}.* row group 0 take.* 4,194,304"):
+        read(path, encoder=encoder, limits=limits)
+    assert used.peak < 8 << 20
+
+
+def test_equal_lists_are_no_bomb(tmp_path):
+    path = put(tmp_path, {"indices": [[1, 2, 3]] * 20_000})
+    assert sum(batch.n_rows for batch in read(path, limits=Limits(window=1 << 20))) == 20_000
+
+
+def test_damaged_claims_are_none(tmp_path):
+    path = put(tmp_path, {"indices": [[1, 2, 3]] * 2, "label": [1, 2]})
+    content = path.read_bytes()
+    assert parquet_claims._claims(path, len(content)) == [6 * 8]
+    for at in range(len(content) - 8 - int.from_bytes(content[-8:-4], "little"), len(content)):
+        for bit in (1, 16, 128):
+            path.write_bytes(content[:at] + bytes([content[at] ^ bit]) + content[at + 1 :])
+            parquet_claims._claims(path, len(content))
+
+
+def test_texts_as_views(tmp_path):
+    path = put(tmp_path, {"a": pa.array(["x", "y", None, "x"], pa.string_view()), "b": [1, 2, 3, 4]})
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    plain = put(folder, {"a": ["x", "y", None, "x"], "b": [1, 2, 3, 4]})
+    assert same(*(read(file, encoder=TableEncoder(n_columns=99))[0] for file in (path, plain)))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "x.parquet")
+    with pytest.raises(InputError, match=r"x.parquet is no regular file"):
+        read(tmp_path / "x.parquet")

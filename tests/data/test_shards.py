@@ -5,14 +5,16 @@ import os
 import shutil
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sketchnet.data import CsrBatch, open_shards
+from sketchnet.data import CsrBatch, open_shards, shards
 from sketchnet.data.gather import concatenate, take_rows
 from sketchnet.data.shards import finish, write_shard
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, StorageError
+from sketchnet.storage import writing
 
 
 def batch(n, seed=0, d=1000, labels="single", index=np.int64):
@@ -228,6 +230,12 @@ def test_what_never_ends_is_refused(name, tmp_path):
             open_shards(tmp_path / "x")
         path.unlink()
         path.symlink_to("/dev/zero")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full device")
+def test_a_full_disk_is_told_as_one():
+    with pytest.raises(StorageError, match="no room on the disk for out"), writing("out"):
+        shards._write_array(Path("/dev/full"), np.zeros(10**6))
 
 
 def test_no_folder(tmp_path):

@@ -340,3 +340,10 @@ def test_what_is_missing_is_a_missing_file_to_python_too(read, what, tmp_path):
 def test_a_folder_is_no_missing_file(tmp_path):
     with pytest.raises(InputError, match="is no regular file"):
         SvmlightSource([tmp_path])
+
+
+def test_tables_without_rows_are_named(file):
+    for name, content in (("a.csv", b"x,y\n"), ("b.csv", b"")):
+        path = file(content, name)
+        with pytest.raises(InputError, match=f"^{path}.*(no rows|is empty)"):
+            list(TableSource([path], TableEncoder("y")).chunks(None))

@@ -240,6 +240,49 @@ def test_scipy_matrices_with_spare_room_and_odd_offsets():
         operator_of("li").apply(X)
 
 
+def by_hand(format, **arrays):
+    X = data().asformat(format)
+    for name, array in arrays.items():
+        setattr(X, name, array)
+    return X
+
+
+def torch_csr(indptr):
+    X = data()
+    return torch.sparse_csr_tensor(*map(torch.from_numpy, (indptr, X.indices, X.data)), X.shape, check_invariants=False)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda X: CsrBatch(X.indptr[:-1], X.indices, X.data, D), "the row offsets do not fit .* they run from 0 to"),
+        (lambda X: CsrBatch(np.maximum(X.indptr, 3), X.indices, X.data, D), "they run from 3 to"),
+        (lambda X: CsrBatch(X.indptr, X.indices, X.data[1:], D), "column ids but"),
+        (lambda X: CsrBatch(X.indptr[:0], X.indices, X.data, D), "there are no row offsets"),
+        (lambda X: by_hand("csr", indptr=X.indptr[:-1]), "row offsets for .* rows; there must be one more than rows"),
+        (lambda X: by_hand("csr", indptr=2 * X.indptr), "the row offsets do not fit"),
+        (lambda X: by_hand("csr", indptr=X.indptr[::-1] - X.indptr[-1]), "ends before it begins"),
+        (
+            lambda X: by_hand("csc", indices=by_hand("csc").indices + X.shape[0]),
+            "the arrays of X do not fit each other",
+        ),
+        (lambda X: by_hand("coo", row=by_hand("coo").row - 1), "X has entries beyond its shape"),
+        (lambda X: torch_csr(np.maximum(X.indptr, 3)), "the row offsets begin at 3"),
+        (lambda X: torch_csr(2 * X.indptr), "the row offsets do not fit"),
+    ],
+)
+def test_offsets_that_fit_nothing(make, message):
+    with pytest.raises(InputError, match=message):
+        operator_of("count_sketch").apply(make(data()))
+
+
+def test_a_matrix_that_says_it_has_no_repeats():
+    X = sparse.csr_array((np.ones(4, np.float32), [2, 2, 5, 1], [0, 3, 4]), shape=(2, D))
+    expected = operator_of("count_sketch").apply(X)
+    X.has_canonical_format = True
+    assert np.array_equal(operator_of("count_sketch").apply(X), expected)
+
+
 @pytest.mark.parametrize("law", ["li", "count_sketch"])
 def test_sparse_output_of_a_slice_in_little_memory(law):
     X = data()

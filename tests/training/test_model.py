@@ -1,6 +1,7 @@
 """Model folders: what is saved is loaded; what is damaged or absurd is refused, quickly and in little memory."""
 
 import json
+import os
 import pickle
 import shutil
 import signal
@@ -136,6 +137,24 @@ def test_missing_files_are_named(folder, name):
     assert_refused(folder, f"there is no .*{name}")
     (folder / name).mkdir()
     assert_refused(folder, name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("name", ["config.json", "weights.safetensors", "history.jsonl"])
+def test_what_never_ends_is_refused(folder, name):
+    path = folder / name
+    path.unlink()
+    os.mkfifo(path)
+    assert_refused(folder, f"{name} is no regular file")
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    assert_refused(folder, f"{name} is no regular file")
+
+
+@pytest.mark.parametrize("name", ["config.json", "history.jsonl"])
+def test_settings_of_absurd_size_are_refused(folder, name):
+    os.truncate(folder / name, 10**12)
+    assert_refused(folder, f"{name} has 1,000,000,000,000 bytes; allowed are 1,073,741,824")
 
 
 def test_no_folder(tmp_path):

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from sketchnet.data.compression import SUFFIXES, open_reading
 from sketchnet.errors import InputError, SketchnetError, StorageError
+from sketchnet.storage import check_regular
 
 # What the standard library raises on damaged archives; a gzip file with a bad checksum is an OSError without errno.
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, gzip.BadGzipFile)
@@ -58,8 +59,9 @@ def find_layout(layout: tuple[str, ...], folders: list[Path], subfolders: tuple[
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Errors of the system and of damaged archives as ours, with the file's name."""
+    """Errors of the system and of damaged archives as ours, with the file's name. It must be a regular file."""
     try:
+        check_regular(path)
         yield
     except _DAMAGE as error:
         raise InputError(f"{path} is damaged or incomplete: {error}") from error

@@ -19,6 +19,7 @@ _TRAIN = tuple(f"norb-5x46789x9x18x6x2x108x108-training-{part:02}" for part in r
 _TEST = tuple(f"norb-5x01235x9x18x6x2x108x108-testing-{part:02}" for part in range(1, 3))
 _FILES = tuple(f"{part}-{kind}.mat" for part in (*_TRAIN, *_TEST) for kind in ("dat", "cat"))
 _BASE = "https://cs.nyu.edu/~ylclab/data/norb-v1.0/"
+_PIECE = 1 << 24  # bytes read at a time
 _CASES = 512  # read and shrunk at a time
 
 
@@ -41,7 +42,9 @@ def _header(file: BinaryIO, path: Path, dtype: str, shape: tuple[int, ...]) -> i
 
 def _read(file: BinaryIO, path: Path, n: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     size = n * int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
-    data = file.read(size)
+    data = bytearray()
+    while piece := file.read(min(size - len(data), _PIECE)):  # a header may claim anything
+        data += piece
     if len(data) != size:
         raise InputError(f"{path} ends early: {size - len(data):,} bytes are missing")
     return np.frombuffer(data, dtype).reshape(n, *shape)

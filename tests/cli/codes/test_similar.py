@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cli.codes.documents import numbers
-from tests.cli.command_line import good
+from tests.cli.command_line import bad, good
 
 
 def test_neighbours_are_those_of_a_plain_search(here):
@@ -43,3 +43,17 @@ def test_fewer_rows_than_are_asked_for(here):
     (here / "two.svm").write_text("".join((here / "test.svm").read_text().splitlines(keepends=True)[:2]))
     assert numbers(good("similar", "model", "two.svm", "--rows", "1", cwd=here))[:, :3].tolist() == [[1, 1, 0]]
     assert len(good("similar", "model", "two.svm", "--query", "two.svm", cwd=here).splitlines()) == 4
+
+
+def test_codes_that_are_none(here):
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {(0, 10**13)}, }}\n".encode()
+    (here / "huge.npy").write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header)
+    np.save(here / "cut.npy", np.zeros((3, 4), np.float32))
+    (here / "cut.npy").write_bytes((here / "cut.npy").read_bytes()[:-1])
+    (here / "zero.npy").symlink_to("/dev/zero")
+    for name, message in (
+        ("huge.npy", "huge.npy is float32 (0, 10000000000000); codes of this model are float32"),
+        ("cut.npy", "cut.npy claims"),
+        ("zero.npy", "zero.npy is no regular file"),
+    ):
+        bad("similar", "model", name, "--rows", "1", message=message, cwd=here)
