@@ -32,10 +32,9 @@ def _killed(scene: Scene, name: str) -> None:
     codes = (0, 2) if ended and name.startswith("project") else (0,)
     own = (*work.writes, *(path for path in what_is_left(scene.here) if path not in work.takes))
     outcome = scene.run(*work.words(), codes=codes, own=own)
-    if outcome.code == 0:
-        for wrong in changes(whole.left, what_is_left(scene.here)):
-            kind = "beside" if wrong.kind == "left" else "answer"
-            scene.check(False, kind, f"after {how}: {wrong.seen}")
+    for wrong in changes(whole.left, what_is_left(scene.here)):
+        kind = "beside" if wrong.kind == "left" else "answer"
+        scene.check(False, kind, f"after {how}: {wrong.seen}")
 
 
 for _name in WORKS:
