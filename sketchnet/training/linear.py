@@ -20,10 +20,10 @@ import torch
 from sketchnet.nn import SketchNetwork
 from sketchnet.training.class_ratios import has_negative, squared_class_ratios
 from sketchnet.training.examples import Examples, sample
-from sketchnet.training.linear_solver import LinearSolver, class_numbers
+from sketchnet.training.linear_solver import GAP, LinearSolver, class_numbers
 from sketchnet.training.model import Model
 
-_STRENGTHS = (1.0, 3.0, 10.0, 30.0)  # C times the mean squared norm of a row
+_STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # C times the mean squared norm of a row
 _WEIGHED_STRENGTH = 3.0  # the same, with columns weighed
 _DOUBT = 2.0  # standard errors by which these must be better
 _TRIAL_ROWS = 1 << 17  # that strengths are tried on
@@ -55,18 +55,23 @@ def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
             margins = (margins + weighed.margins(valid.data)) / 2
     outputs, size = model.outputs(valid.data), _size(margins)
     share, scale, errors = _weigh(outputs / _size(outputs), margins / size, classes, model.task.kind)
-    used = weighed is not None
+    used, gaps = weighed is not None, []
     del weighed  # its columns were weighed without the validation rows
     _scale_outputs(network, scale * np.cos(share) / _size(outputs))
     if share > 0:
         theirs = scale * np.sin(share) / size / (1 + used)
         plain.solve(strength)
+        gaps.append(plain.gap)
         _add(network, plain, theirs)
         del plain
         if used:
-            _add(network, _weighed(network, [examples, valid]), theirs)
+            weighed = _weighed(network, [examples, valid])
+            gaps.append(weighed.gap)
+            _add(network, weighed, theirs)
     return {
         "strength": strength,
+        **({"gap": round(max(gaps), 4)} if gaps else {}),
+        **({"stopped": "at the limit of passes"} if max(gaps, default=0) > GAP else {}),
         "columns": "weighed" if used else "plain",
         "share": round(float(np.sin(share) / (np.sin(share) + np.cos(share))), 3),
         "linear_valid_error": float(_wrong(margins, classes).mean()),

@@ -79,7 +79,7 @@ def test_columns_are_counted_beyond_what_float32_can_count():
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_margins_are_those_of_scaled_columns(n_classes, monkeypatch):
     """LIBLINEAR on columns that are multiplied for each class by its own ratios, and the same C."""
-    monkeypatch.setattr(linear_solver, "_TOLERANCE", 1e-5)
+    monkeypatch.setattr(linear_solver, "GAP", 1e-8)
     monkeypatch.setattr(linear_solver, "_PASSES", 2000)
     X, labels = documents(n=200, n_rare=200, n_common=5, n_classes=n_classes)
     examples, model = examples_of(X, labels)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.svm import LinearSVC
 
 from sketchnet.data import CsrBatch
 from sketchnet.training import class_ratios, linear, linear_solver
@@ -109,7 +110,7 @@ def repeated(data, times):
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_repeated_ids_add_up(n_classes, weighed, monkeypatch):
     """A row's norm is that of the sums. By its entries alone, steps are too long and the weights grow without bound."""
-    monkeypatch.setattr(linear_solver, "_TOLERANCE", 1e-5)  # so that the order of rows does not matter
+    monkeypatch.setattr(linear_solver, "GAP", 1e-8)  # so that the order of rows does not matter
     monkeypatch.setattr(linear_solver, "_PASSES", 1000)
     examples, task = planted(n=600, n_classes=n_classes)
     several = Examples(repeated(examples.data, 30), examples.targets)
@@ -121,6 +122,81 @@ def test_repeated_ids_add_up(n_classes, weighed, monkeypatch):
         solver.solve(3.0)
         found.append(solver.margins(examples.data))
     np.testing.assert_allclose(*found, atol=1e-3)
+
+
+def tables(n=2000, fields=8, values=60, n_classes=2, seed=0):
+    """Rows of a table with categories, one column for each value: many passes, and the objective goes up and down."""
+    rng = np.random.default_rng(seed)
+    ids = np.minimum(rng.geometric(0.08, (n, fields)), values) - 1 + values * np.arange(fields)
+    X = sparse.csr_array((np.ones(n * fields, np.float32), ids.ravel(), np.arange(0, n * fields + 1, fields)))
+    scores = X @ rng.standard_normal((X.shape[1], n_classes)) + rng.normal(0, 2, (n, n_classes))
+    labels, task = scores.argmax(axis=1), Task.of_labels(range(n_classes))
+    return Examples(CsrBatch(X.indptr, X.indices, X.data, X.shape[1]), task.encode(labels)), task
+
+
+def solver_of(rows, task):
+    model = build_model(task, rows.data, {"n_components": 8, "hidden": (4,)}, 0)
+    return linear_solver.LinearSolver(model.network, [rows])
+
+
+def objectives(margins, sizes, classes, c):
+    """Of each output, by its definition."""
+    signs = np.where(classes[:, None] == (np.arange(margins.shape[1]) + (margins.shape[1] == 1)), 1, -1)
+    return sizes / 2 + c * np.square(np.maximum(1 - signs * margins, 0)).sum(axis=0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("strength", [0.01, 1.0, 30.0])
+def test_the_objective_is_within_the_gap_of_the_best(strength, n_classes):
+    rows, task = tables(n_classes=n_classes)
+    solver, classes = solver_of(rows, task), rows.targets.astype(int)
+    solver.solve(strength)
+    c = strength / (8 + 1)  # rows have a norm of 8, and the constant
+    sizes = np.square(solver.weights, dtype=np.float64).sum(axis=0) + np.square(solver.bias, dtype=np.float64)
+    found = objectives(solver.margins(rows.data).astype(np.float64), sizes, classes, c).sum()
+    X, best = sparse.csr_matrix((rows.data.values, rows.data.indices, rows.data.indptr)), 0
+    for j in range(solver.weights.shape[1]):
+        peer = LinearSVC(C=c, tol=1e-6, max_iter=100_000).fit(X, classes == j + (n_classes == 2))
+        theirs = peer.decision_function(X)[:, None]
+        size = np.square(peer.coef_).sum() + peer.intercept_**2
+        best += objectives(theirs, size, np.where(classes == j + (n_classes == 2), 1, 0), c)[0]
+    assert solver.gap <= linear_solver.GAP
+    assert found / best - 1 <= solver.gap + 1e-4
+
+
+def test_the_best_answer_stays_where_passes_run_out(monkeypatch):
+    monkeypatch.setattr(linear_solver, "GAP", 1e-4)
+    monkeypatch.setattr(linear_solver, "_PASSES", 12)
+    seen, measure = [], linear_solver.LinearSolver._objective
+
+    def noted(solver, *args):
+        seen.append(measure(solver, *args))
+        return seen[-1]
+
+    monkeypatch.setattr(linear_solver.LinearSolver, "_objective", noted)
+    worse_at_the_end = 0
+    for seed in range(5):
+        rows, task = tables(seed=seed)
+        solver = solver_of(rows, task)
+        seen.clear()
+        solver.solve(30.0)
+        softness = solver._norms.mean() / 60
+        best = min(objective for objective, _ in seen)
+        worse_at_the_end += seen[-1][0] > best
+        assert measure(solver, softness, None)[0] == pytest.approx(best, rel=1e-5)
+        assert solver.gap > 1e-4
+    assert worse_at_the_end  # or this shows nothing
+
+
+def test_a_limit_that_was_met_is_told(monkeypatch):
+    monkeypatch.setattr(linear_solver, "_PASSES", 2)
+    monkeypatch.setattr(linear, "_STRENGTHS", (30.0,))
+    examples, task = tables()
+    examples, valid = hold_back(examples, 0.2, 0)
+    model = build_model(task, examples.data, {"n_components": 8, "hidden": (4,)}, 0)
+    record = linear.blend_linear(model, examples, valid)
+    assert record["gap"] > linear_solver.GAP
+    assert record["stopped"] == "at the limit of passes"
 
 
 def test_the_largest_value_of_a_column_is_that_of_sums():

@@ -6,6 +6,7 @@ from sketchnet.kernels.cpu.draw import draw_buckets, draw_normals, draw_signs, d
 from sketchnet.kernels.cpu.hadamard import fwht, hadamard_dense, hadamard_sparse
 from sketchnet.kernels.cpu.learning import (
     adam_step,
+    add_rows,
     drop_entries,
     dropout_mask,
     gather,
@@ -43,6 +44,7 @@ __all__ = [
     "adam_step",
     "add_by_class",
     "add_gains",
+    "add_rows",
     "add_transposed",
     "chi_square",
     "class_gains",

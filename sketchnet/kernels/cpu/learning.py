@@ -175,11 +175,12 @@ def wide_forward(indptr, indices, values, table, out) -> None:
 
 
 @kernel
-def _wide_backward(indptr, local, values, gradient, out):
+def add_rows(indptr, indices, values, factors, out):
+    """out += csr.T @ factors."""
     for r in range(len(indptr) - 1):
-        row = gradient[r]
+        row = factors[r]
         for t in range(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]):
-            value, sums = out.dtype.type(values[t]), out[local[t]]
+            value, sums = out.dtype.type(values[t]), out[indices[t]]
             for j in range(out.shape[1]):
                 sums[j] += value * row[j]
 
@@ -187,7 +188,7 @@ def _wide_backward(indptr, local, values, gradient, out):
 def wide_backward(indptr, local, values, n_columns: int, gradient):
     """Gradient of the rows of the table that the batch used, in its own numbering."""
     out = np.zeros((n_columns, gradient.shape[1]), gradient.dtype)
-    _wide_backward(indptr, local, values, gradient, out)
+    add_rows(indptr, local, values, gradient, out)
     return out
 
 

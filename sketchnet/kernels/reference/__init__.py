@@ -22,6 +22,7 @@ __all__ = [
     "adam_step",
     "add_by_class",
     "add_gains",
+    "add_rows",
     "add_transposed",
     "chi_square",
     "class_gains",
@@ -231,6 +232,11 @@ def scatter_values(indptr, local, starts, codes, weights, gradient):
 def wide_forward(indptr, indices, values, table, out):
     """out = csr @ table."""
     out[:] = _csr(indptr, indices, values, len(table)) @ table.astype(np.float64)
+
+
+def add_rows(indptr, indices, values, factors, out):
+    """out += csr.T @ factors."""
+    out += _csr(indptr, indices, values, len(out)).T @ factors.astype(np.float64)
 
 
 def wide_backward(indptr, local, values, n_columns, gradient):
