@@ -1,0 +1,55 @@
+"""Rows whose columns are numbered by how often they occur: what experts learn from.
+
+Frequent columns come first, so what belongs to them lies together and stays in the processor's caches. Memory follows
+the columns that occur, whatever their ids.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sketchnet.data.batches import iterate_numbered
+from sketchnet.data.csr import CsrBatch, without_repeats
+from sketchnet.data.gather import concatenate
+from sketchnet.errors import InputError
+
+_ROWS = 1 << 16  # of a data set on disk, read at a time
+
+
+class SeenColumns:
+    """The ids of the columns that occur in some rows, most frequent first. All others share one more number."""
+
+    def __init__(self, ids: np.ndarray):
+        from sketchnet.kernels.cpu.column_ids import ColumnNumbers
+
+        if len(ids) >= 2**32 - 1:
+            raise InputError(f"{len(ids):,} columns occur; at most {2**32 - 2:,} are possible")
+        self.ids, self._numbers = ids, ColumnNumbers(ids)
+
+    @classmethod
+    def count(cls, data) -> SeenColumns:
+        """Return those of a CsrBatch or a data set on disk."""
+        from sketchnet.kernels.cpu.column_ids import ColumnCounts
+
+        counts = ColumnCounts()
+        for batch in _batches(data):
+            counts.add(batch.indices)
+        return cls(counts.by_frequency())
+
+    def compact(self, data) -> CsrBatch:
+        """Return the rows with numbered columns, ids that a row repeats added up, and float32 values."""
+        return concatenate([self._compact(batch) for batch in _batches(data)], len(self.ids) + 1)
+
+    def _compact(self, batch: CsrBatch) -> CsrBatch:
+        batch = without_repeats(batch)
+        offsets = (batch.indptr - batch.indptr[0]).astype(np.int64)
+        values = batch.values.astype(np.float32, copy=False)
+        return CsrBatch(offsets, self._numbers.look_up(batch.indices), values, len(self.ids) + 1)
+
+
+def _batches(data):
+    if isinstance(data, CsrBatch):
+        yield data
+        return
+    for _, batch in iterate_numbered(data, _ROWS, shuffle=False):
+        yield batch
