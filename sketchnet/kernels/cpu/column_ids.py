@@ -14,8 +14,10 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: neig
 @inlined
 def _place(keys, column):
     """Where an id is, or the free place where it would go."""
-    mask = np.uint64(len(keys) - 1)  # a power of two
-    place = (np.uint64(column) * _MULTIPLIER) >> np.uint64(20) & mask
+    mask, half = np.uint64(len(keys) - 1), np.uint64(32)  # a power of two, less one
+    place = np.uint64(column) * _MULTIPLIER
+    place = (place ^ (place >> half)) * _MULTIPLIER  # all bits of an id move all bits of its place
+    place = (place ^ (place >> half)) & mask
     while keys[place] != column and keys[place] != _FREE:
         place = (place + np.uint64(1)) & mask
     return place
