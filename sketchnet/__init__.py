@@ -15,7 +15,6 @@ _ESTIMATORS = (
     "SparseSVD",
 )
 _MODULES = (
-    "baselines",
     "data",
     "errors",
     "estimators",

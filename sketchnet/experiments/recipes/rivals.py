@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from reproduction.rivals.measurement import measure, write_rows
 from sketchnet import random
-from sketchnet.baselines.measurement import measure, write_rows
 from sketchnet.checks import check_choice
 from sketchnet.data import NgramHasher, load_dataset
 from sketchnet.errors import InputError, StorageError
@@ -21,7 +21,7 @@ _MADE = 300  # rows of each part, where none are asked for
 
 
 def rival(*, seed: int, device: str, data: str, model: str, rows: int | None, budget: float) -> dict:
-    """A rival (a key of `sketchnet.baselines.RIVALS`) on `rows` random training rows, or on all of them.
+    """A rival (a key of `reproduction.rivals.RIVALS`) on `rows` random training rows, or on all of them.
 
     `data` is "urls", "tng", or "made": short strings that are made here, for tests. Settings are searched for `budget`
     seconds, on a tenth of the training rows.

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sketchnet.baselines.columns import FewColumns
-from sketchnet.baselines.rival import Rival, library
+from reproduction.rivals.columns import FewColumns
+from reproduction.rivals.rival import Rival, library
 from sketchnet.kernels.cpu.threads import n_threads
 
 _BINS = 16  # entries of rows of text differ little: more bins cost time alone

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from reproduction.rivals.columns import hashed
+from reproduction.rivals.epochs import best_epoch
+from reproduction.rivals.rival import Rival
 from sketchnet import random
-from sketchnet.baselines.columns import hashed
-from sketchnet.baselines.epochs import best_epoch
-from sketchnet.baselines.rival import Rival
 
 _PREDICTED = 1024  # rows at a time
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sketchnet.baselines import RIVALS, find_rival
-from sketchnet.baselines.columns import FewColumns
-from sketchnet.baselines.rival import Rival
-from sketchnet.baselines.vowpal import _bits
+from reproduction.rivals import RIVALS, find_rival
+from reproduction.rivals.columns import FewColumns
+from reproduction.rivals.rival import Rival
+from reproduction.rivals.vowpal import _bits
 from sketchnet.errors import InputError, MissingExtraError
-from tests.baselines.separable import separable
+from tests.reproduction.rivals.separable import separable
 
 # What is quick to learn in tests; others are quick as they are.
 SHORT = {

@@ -1,6 +1,6 @@
 """A rival measured in a process of its own: settings chosen, fitted to all training rows, test rows predicted.
 
-    python -m sketchnet.baselines.measurement RIVAL FOLDER SEED DEVICE BUDGET
+    python -m reproduction.rivals.measurement RIVAL FOLDER SEED DEVICE BUDGET
 
 prints the outcome as a line of JSON. The settings are chosen in a child of that process, so that its memory is that of
 one fit and one prediction, with the rows and the libraries.
@@ -23,10 +23,9 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-import sketchnet
-from sketchnet.baselines import Rival, find_rival
-from sketchnet.baselines.rival import checked_rows
-from sketchnet.baselines.search import Choice, choose_settings
+from reproduction.rivals import Rival, find_rival
+from reproduction.rivals.rival import checked_rows
+from reproduction.rivals.search import Choice, choose_settings
 from sketchnet.checks import check_real
 from sketchnet.errors import InputError, SketchnetError, TrainingError
 
@@ -64,9 +63,9 @@ def measure(
     find_rival(rival)
     budget = check_real("budget", budget)
     limit = _LEAST_LIMIT + _SEARCHES * budget if limit is None else check_real("limit", limit)
-    package = str(Path(sketchnet.__file__).parents[1])
+    package = str(Path(__file__).parents[2])
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
-    command = [sys.executable, "-m", "sketchnet.baselines.measurement", rival, folder, seed, device, budget]
+    command = [sys.executable, "-m", "reproduction.rivals.measurement", rival, folder, seed, device, budget]
     try:
         status, out, said = _run([str(word) for word in command], environment, min(limit, _MOST_LIMIT))
     except subprocess.TimeoutExpired:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reproduction.rivals.rival import Rival
 from sketchnet import random
-from sketchnet.baselines.rival import Rival
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from reproduction.rivals.rival import Rival, library
 from sketchnet import random
-from sketchnet.baselines.rival import Rival, library
 
 _CHUNK = 1 << 18  # entries turned to text at a time
 _MOST_BITS = 27  # a table of 2**27 weights and what is kept beside each takes 2 GiB, where it is used

@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from sketchnet.baselines.rival import Rival
-from sketchnet.baselines.search import choose_settings, held_back_rows
+from reproduction.rivals.rival import Rival
+from reproduction.rivals.search import choose_settings, held_back_rows
 from sketchnet.data.csr import as_csr
 from sketchnet.training.examples import Examples, hold_back
-from tests.baselines.separable import separable
+from tests.reproduction.rivals.separable import separable
 
 
 class Memory(Rival):

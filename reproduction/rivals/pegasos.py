@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from sketchnet.baselines.columns import FewColumns
-from sketchnet.baselines.rival import Rival
+from reproduction.rivals.columns import FewColumns
+from reproduction.rivals.rival import Rival
 
 
 class Pegasos(Rival):

@@ -1,16 +1,16 @@
 """The classifiers that sketchnet is compared with, behind one small interface, and sketchnet behind the same.
 
->>> from sketchnet.baselines import RIVALS
+>>> from reproduction.rivals import RIVALS
 >>> RIVALS["liblinear"]().name
 'LIBLINEAR'
 """
 
 from __future__ import annotations
 
-from sketchnet.baselines.boosting import LightGBM, XGBoost
-from sketchnet.baselines.embedding import EmbeddingNetwork
-from sketchnet.baselines.linear import L1Svm, LinearSvm, LogisticRegression, SparseLogisticRegression
-from sketchnet.baselines.ours import (
+from reproduction.rivals.boosting import LightGBM, XGBoost
+from reproduction.rivals.embedding import EmbeddingNetwork
+from reproduction.rivals.linear import L1Svm, LinearSvm, LogisticRegression, SparseLogisticRegression
+from reproduction.rivals.ours import (
     AchlioptasProjection,
     CountSketchProjection,
     GaussianProjection,
@@ -18,10 +18,10 @@ from sketchnet.baselines.ours import (
     Sketch,
     SrhtProjection,
 )
-from sketchnet.baselines.pegasos import Pegasos
-from sketchnet.baselines.perceptron import Perceptron
-from sketchnet.baselines.rival import Rival
-from sketchnet.baselines.vowpal import VowpalWabbit, VowpalWabbitNetwork
+from reproduction.rivals.pegasos import Pegasos
+from reproduction.rivals.perceptron import Perceptron
+from reproduction.rivals.rival import Rival
+from reproduction.rivals.vowpal import VowpalWabbit, VowpalWabbitNetwork
 from sketchnet.errors import InputError
 
 RIVALS: dict[str, type[Rival]] = {

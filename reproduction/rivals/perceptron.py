@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from sketchnet.baselines.columns import FewColumns
-from sketchnet.baselines.epochs import best_epoch
-from sketchnet.baselines.rival import Rival
+from reproduction.rivals.columns import FewColumns
+from reproduction.rivals.epochs import best_epoch
+from reproduction.rivals.rival import Rival
 
 
 class Perceptron(Rival):

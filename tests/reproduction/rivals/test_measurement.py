@@ -11,10 +11,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from sketchnet.baselines.measurement import measure, outcome, peak_memory, read_rows, write_rows
-from sketchnet.baselines.rival import Rival
+from reproduction.rivals.measurement import measure, outcome, peak_memory, read_rows, write_rows
+from reproduction.rivals.rival import Rival
 from sketchnet.errors import InputError, TrainingError
-from tests.baselines.separable import separable
+from tests.reproduction.rivals.separable import separable
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +67,8 @@ def test_peak_memory_has_what_was_allocated_by_the_fit_but_not_by_the_search(tmp
     write_rows(tmp_path, (X, y), (X, y))
     code = """
         import sys
-        from sketchnet.baselines.measurement import outcome, peak_memory
-        from tests.baselines.test_measurement import Hungry
+        from reproduction.rivals.measurement import outcome, peak_memory
+        from tests.reproduction.rivals.test_measurement import Hungry
 
         rival = Hungry()
         rival.mib = int(sys.argv[2])
@@ -83,7 +83,7 @@ def test_peak_memory_has_what_was_allocated_by_the_fit_but_not_by_the_search(tmp
 
 def test_memory_of_the_process_that_asks_is_not_counted():
     filled = np.ones(600 << 17)
-    code = "from sketchnet.baselines.measurement import peak_memory; print(peak_memory())"
+    code = "from reproduction.rivals.measurement import peak_memory; print(peak_memory())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 500 < peak_memory()
     del filled
@@ -151,7 +151,7 @@ def test_a_rival_ends_with_the_process_that_measures_it(folder, tmp_path):
     pid = tmp_path / "pid"
     hangs = f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
     (tmp_path / "lightgbm.py").write_text(hangs)
-    measures = f"from sketchnet.baselines.measurement import measure; measure('lightgbm', {str(folder)!r}, budget=0)"
+    measures = f"from reproduction.rivals.measurement import measure; measure('lightgbm', {str(folder)!r}, budget=0)"
     paths = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
     with subprocess.Popen([sys.executable, "-c", measures], env=os.environ | {"PYTHONPATH": paths}) as process:
         _wait(lambda: pid.exists() and pid.read_text(), 120)

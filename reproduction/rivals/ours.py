@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sketchnet.baselines.rival import Rival
+from reproduction.rivals.rival import Rival
 
 _WARM_UP = 400  # rows: enough for some to be held back, so that the blend is compiled too
 

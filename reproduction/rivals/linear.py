@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sketchnet.baselines.columns import FewColumns
-from sketchnet.baselines.rival import Rival
+from reproduction.rivals.columns import FewColumns
+from reproduction.rivals.rival import Rival
 
 _STRENGTHS = (3, 1, 10, 0.3, 30, 0.1, 100)
 
