@@ -26,12 +26,12 @@ os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # queues of a GPU; b
 import numpy as np
 import torch
 
+from reproduction.experiments.experiment import Cell
+from reproduction.experiments.recipes.initialisation import LAST, image_config, image_result, images_of
+from reproduction.experiments.results import Results
+from reproduction.experiments.runner import circumstances
 from sketchnet.errors import InputError, SketchnetError
 from sketchnet.evaluation.ranks import compare, verdict
-from sketchnet.experiments.experiment import Cell
-from sketchnet.experiments.recipes.initialisation import LAST, image_config, image_result, images_of
-from sketchnet.experiments.results import Results
-from sketchnet.experiments.runner import circumstances
 from sketchnet.report.initialisation_figure import draw_initialisation
 from sketchnet.storage import workspace
 from sketchnet.training.images import train_together

@@ -19,7 +19,6 @@ _MODULES = (
     "errors",
     "estimators",
     "evaluation",
-    "experiments",
     "kernels",
     "nn",
     "normalisation",

@@ -87,8 +87,8 @@ def _said(summary: dict) -> str:
 
 
 def _results(path: Path, scale: str | None):
+    from reproduction.experiments import LABELS, SCALES, find_experiment
     from sketchnet.checks import check_choice
-    from sketchnet.experiments import LABELS, SCALES, find_experiment
     from sketchnet.report.reproduction import reproduction_page
 
     if scale is not None:

@@ -37,13 +37,13 @@ def reproduce(
 
     Example: sketchnet reproduce tab:dr_accuracy_comparison --scale small && sketchnet report reproduction/results.jsonl
     """
+    from reproduction.experiments import LABELS, SCALES, find_experiment
+    from reproduction.experiments.runner import RESULTS, missing_cells
+    from reproduction.experiments.runner import reproduce as measure
+    from reproduction.experiments.verdict import count_verdicts
     from sketchnet.checks import check_choice
     from sketchnet.cli.lines import one_line
     from sketchnet.cli.progress import progress_steps
-    from sketchnet.experiments import LABELS, SCALES, find_experiment
-    from sketchnet.experiments.runner import RESULTS, missing_cells
-    from sketchnet.experiments.runner import reproduce as measure
-    from sketchnet.experiments.verdict import count_verdicts
 
     check_choice("scale", scale, SCALES)
     if as_list:

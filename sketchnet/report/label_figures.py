@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from statistics import fmean
 
+from reproduction.experiments.experiment import Experiment
 from sketchnet.evaluation.ranks import bands
-from sketchnet.experiments.experiment import Experiment
 from sketchnet.report.axes import Axis, axis_for
 from sketchnet.report.document import Figure, Number, Table
 from sketchnet.report.label_table import label_table

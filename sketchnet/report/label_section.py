@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sketchnet.experiments.runner import missing_cells
-from sketchnet.experiments.verdict import of_claim
+from reproduction.experiments.runner import missing_cells
+from reproduction.experiments.verdict import of_claim
 from sketchnet.report.document import Block, Claims, Command, Content, Facts, Number, Quiet, Section, Text
 from sketchnet.report.label_figures import label_figures
 from sketchnet.report.label_table import label_table

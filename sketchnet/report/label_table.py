@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from sketchnet.experiments.experiment import Entry
-from sketchnet.experiments.verdict import of_entry
+from reproduction.experiments.experiment import Entry
+from reproduction.experiments.verdict import of_entry
 from sketchnet.report.document import Content, Number, Quiet, Table
 from sketchnet.report.measured import Measured, worded
 from sketchnet.report.rounding import decimals_for, shown

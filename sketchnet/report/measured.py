@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sketchnet.experiments.experiment import SCALES, Entry, Experiment, Values
-from sketchnet.experiments.results import Results, why_none
-from sketchnet.experiments.verdict import CONFIRMED, DENIED, OPEN
+from reproduction.experiments.experiment import SCALES, Entry, Experiment, Values
+from reproduction.experiments.results import Results, why_none
+from reproduction.experiments.verdict import CONFIRMED, DENIED, OPEN
 from sketchnet.report.document import Verdict
 
 _TONES = {"better": "good", "worse": "bad", "as good": "good", CONFIRMED: "good", DENIED: "bad", OPEN: "neutral"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reproduction.experiments.experiment import SCALES, Experiment
+from reproduction.experiments.results import Results
+from reproduction.experiments.verdict import CONFIRMED, DENIED, OF_OURS, OPEN, count_verdicts
 from sketchnet.errors import InputError
-from sketchnet.experiments.experiment import SCALES, Experiment
-from sketchnet.experiments.results import Results
-from sketchnet.experiments.verdict import CONFIRMED, DENIED, OF_OURS, OPEN, count_verdicts
 from sketchnet.report.document import (
     Block,
     Code,

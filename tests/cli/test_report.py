@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from sketchnet import experiments
+from reproduction import experiments
 from sketchnet.training.model import load_model
 from tests.cli.command_line import bad, contents, good, sketchnet
 from tests.report.made_up import EXPERIMENTS, write_results

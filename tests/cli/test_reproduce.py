@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sketchnet.experiments import LABELS, runner
+from reproduction.experiments import LABELS, runner
 from tests.cli.command_line import bad, good, sketchnet
 
 

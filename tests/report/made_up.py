@@ -3,8 +3,8 @@
 import math
 import random
 
-from sketchnet.experiments.experiment import Cell, Claim, Entry, Experiment
-from sketchnet.experiments.results import Results
+from reproduction.experiments.experiment import Cell, Claim, Entry, Experiment
+from reproduction.experiments.results import Results
 
 HOSTILE = "<script>alert('x')</script>"
 SCHEMES = ("Gaussian", "Achlioptas", "Li", "SRHT", "Count Sketch")

@@ -8,10 +8,10 @@ from statistics import fmean
 
 import pytest
 
+from reproduction.experiments import LABELS, find_experiment
+from reproduction.experiments.experiment import Cell
+from reproduction.experiments.results import Results
 from sketchnet.errors import InputError
-from sketchnet.experiments import LABELS, find_experiment
-from sketchnet.experiments.experiment import Cell
-from sketchnet.experiments.results import Results
 from sketchnet.report.markdown import markdown_of
 from sketchnet.report.page import html_of
 from sketchnet.report.reproduction import reproduction_page
