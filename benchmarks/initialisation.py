@@ -30,11 +30,11 @@ from reproduction.experiments.experiment import Cell
 from reproduction.experiments.recipes.initialisation import LAST, image_config, image_result, images_of
 from reproduction.experiments.results import Results
 from reproduction.experiments.runner import circumstances
+from reproduction.images.training import train_together
 from sketchnet.errors import InputError, SketchnetError
 from sketchnet.evaluation.ranks import compare, verdict
 from sketchnet.report.initialisation_figure import draw_initialisation
 from sketchnet.storage import workspace
-from sketchnet.training.images import train_together
 
 SCHEMES = "he,srht_sparse,srht,orthogonal,achlioptas,li,count_sketch:gamma=0.1,count_sketch:gamma=0.3,rom"
 REFERENCE = "he"

@@ -10,11 +10,11 @@ from math import sqrt
 import numpy as np
 import torch
 
+from reproduction.images.config import ImageConfig, Images
+from reproduction.images.training import train_images
 from sketchnet.data.datasets import list_datasets, load_dataset
 from sketchnet.data.datasets.files import members, read_bytes
 from sketchnet.errors import InputError
-from sketchnet.training.image_config import ImageConfig, Images
-from sketchnet.training.images import train_images
 
 LAST = 5  # epochs whose mean error counts, of 30; the dissertation has 100 of 500
 _GENERATED = 12  # pixels, of each side

@@ -7,7 +7,6 @@ them: it says what is missing on a machine that cannot run them.
 
 from sketchnet.kernels.gpu.batch_norm import batch_norm, batch_norm_backward
 from sketchnet.kernels.gpu.hadamard import fwht, hadamard_sparse
-from sketchnet.kernels.gpu.image_norm import norm_relu, norm_relu_backward, takes_channels
 from sketchnet.kernels.gpu.learning import (
     adam_all,
     adam_rows,
@@ -33,14 +32,11 @@ __all__ = [
     "multiply_normals",
     "multiply_signs",
     "multiply_skips",
-    "norm_relu",
-    "norm_relu_backward",
     "normalise",
     "relu_dropout",
     "relu_dropout_backward",
     "sketch_backward",
     "sketch_forward",
-    "takes_channels",
     "wide_backward",
     "wide_forward",
 ]

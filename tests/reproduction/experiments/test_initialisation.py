@@ -9,8 +9,8 @@ from reproduction.experiments import find_experiment, tab_rp_init_cifar, tab_rp_
 from reproduction.experiments.experiment import Values
 from reproduction.experiments.recipes import find_recipe, initialisation
 from reproduction.experiments.verdict import CONFIRMED, DENIED, OPEN, of_claim
+from reproduction.images.training import train_images, train_together
 from sketchnet.errors import InputError
-from sketchnet.training.images import train_images, train_together
 
 LABELS = ("tab:rp_init_cifar", "tab:rp_init_mnist")
 

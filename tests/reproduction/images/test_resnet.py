@@ -6,10 +6,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from reproduction.images.augment import draw_moves, flip_and_shift, move
+from reproduction.images.resnet import StochasticDepthResNet, norm_and_relu
 from sketchnet.errors import InputError
-from sketchnet.nn import StochasticDepthResNet, init
-from sketchnet.nn.augment import draw_moves, flip_and_shift, move
-from sketchnet.nn.resnet import norm_and_relu
+from sketchnet.nn import init
 from tests.statistics import assert_counts, assert_mean, sample_size
 
 

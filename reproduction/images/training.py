@@ -7,10 +7,10 @@ from contextlib import contextmanager, nullcontext
 
 import torch
 
+from reproduction.images.config import ImageConfig, Images
+from reproduction.images.data import ImagesOnDevice
+from reproduction.images.run import ImageRun
 from sketchnet.errors import InputError
-from sketchnet.training.image_config import ImageConfig, Images
-from sketchnet.training.image_data import ImagesOnDevice
-from sketchnet.training.image_run import ImageRun
 
 __all__ = ["ImageConfig", "Images", "train_images", "train_together"]
 

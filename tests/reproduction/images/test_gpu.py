@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from sketchnet.nn.resnet import norm_and_relu
-from sketchnet.training.image_data import ImagesOnDevice
-from sketchnet.training.image_norm import fused_norm_and_relu
-from sketchnet.training.image_run import ImageRun
-from sketchnet.training.images import ImageConfig, train_images, train_together
-from tests.training.separable_images import separable
+from reproduction.images.data import ImagesOnDevice
+from reproduction.images.norm import fused_norm_and_relu
+from reproduction.images.resnet import norm_and_relu
+from reproduction.images.run import ImageRun
+from reproduction.images.training import ImageConfig, train_images, train_together
+from tests.reproduction.images.separable import separable
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sketchnet.training.images import Images
+from reproduction.images.training import Images
 
 
 def separable(n=240, size=8, seed=0) -> Images:

@@ -16,11 +16,12 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from sketchnet.nn import StochasticDepthResNet, init
-from sketchnet.nn.augment import draw_moves, move
-from sketchnet.training.image_config import ImageConfig
-from sketchnet.training.image_data import ImagesOnDevice
-from sketchnet.training.image_norm import can_fuse, fused_norm_and_relu
+from reproduction.images.augment import draw_moves, move
+from reproduction.images.config import ImageConfig
+from reproduction.images.data import ImagesOnDevice
+from reproduction.images.norm import can_fuse, fused_norm_and_relu
+from reproduction.images.resnet import StochasticDepthResNet
+from sketchnet.nn import init
 
 _AT_ONCE = 2000  # test images
 _WINDOW = 32  # batches that are made at a time

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from reproduction.images.config import Images
 from sketchnet.errors import InputError
-from sketchnet.training.image_config import Images
 
 
 class ImagesOnDevice:

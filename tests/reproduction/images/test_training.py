@@ -7,14 +7,15 @@ import pytest
 import torch
 from torch import nn
 
+from reproduction.images.augment import draw_moves, move
+from reproduction.images.data import ImagesOnDevice
+from reproduction.images.resnet import StochasticDepthResNet
+from reproduction.images.run import ImageRun
+from reproduction.images.training import ImageConfig, Images, train_images, train_together
 from sketchnet.errors import InputError
-from sketchnet.nn import StochasticDepthResNet, init
-from sketchnet.nn.augment import draw_moves, move
-from sketchnet.training.image_data import ImagesOnDevice
-from sketchnet.training.image_run import ImageRun
-from sketchnet.training.images import ImageConfig, Images, train_images, train_together
+from sketchnet.nn import init
+from tests.reproduction.images.separable import separable
 from tests.statistics import assert_counts, assert_mean, sample_size
-from tests.training.separable_images import separable
 
 SMALL = ImageConfig(depth=8, width=4, epochs=2, batch_size=16, pad=1)
 TRAIN, TEST = separable(), separable(150, seed=1)
