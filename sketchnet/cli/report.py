@@ -88,8 +88,8 @@ def _said(summary: dict) -> str:
 
 def _results(path: Path, scale: str | None):
     from reproduction.experiments import LABELS, SCALES, find_experiment
+    from reproduction.report.page import reproduction_page
     from sketchnet.checks import check_choice
-    from sketchnet.report.reproduction import reproduction_page
 
     if scale is not None:
         check_choice("scale", scale, SCALES)

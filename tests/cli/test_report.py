@@ -11,8 +11,8 @@ import pytest
 from reproduction import experiments
 from sketchnet.training.model import load_model
 from tests.cli.command_line import bad, contents, good, sketchnet
-from tests.report.made_up import EXPERIMENTS, write_results
-from tests.report.test_reproduction import Numbers, differences, expected
+from tests.reproduction.report.made_up import EXPERIMENTS, write_results
+from tests.reproduction.report.test_page import Numbers, differences, expected
 
 TINY = "--components 16 --hidden 8 --epochs 2 --batch-size 32".split()
 TINY += "--set rate=0.01 --set sparse_rate=0.05 --set wide_rate=0.05 --set feature_dropout=0".split()

@@ -8,9 +8,9 @@ from html import escape, unescape
 
 import pytest
 
+from reproduction.report.page import reproduction_page
 from sketchnet.report.page import html_of
-from sketchnet.report.reproduction import reproduction_page
-from tests.report.made_up import EXPERIMENTS, write_results
+from tests.reproduction.report.made_up import EXPERIMENTS, write_results
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from reproduction.experiments.runner import missing_cells
 from reproduction.experiments.verdict import of_claim
+from reproduction.report.label_figures import label_figures
+from reproduction.report.label_table import label_table
+from reproduction.report.measured import Measured, circumstances, count_measured, days_of, seconds_of, worded
 from sketchnet.report.document import Block, Claims, Command, Content, Facts, Number, Quiet, Section, Text
-from sketchnet.report.label_figures import label_figures
-from sketchnet.report.label_table import label_table
-from sketchnet.report.measured import Measured, circumstances, count_measured, days_of, seconds_of, worded
 from sketchnet.report.rounding import time_shown
 
 

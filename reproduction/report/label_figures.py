@@ -5,12 +5,12 @@ from __future__ import annotations
 from statistics import fmean
 
 from reproduction.experiments.experiment import Experiment
+from reproduction.report.label_table import label_table
+from reproduction.report.measured import Measured
+from reproduction.report.pixels import draw_pixels, ranges
 from sketchnet.evaluation.ranks import bands
 from sketchnet.report.axes import Axis, axis_for
 from sketchnet.report.document import Figure, Number, Table
-from sketchnet.report.label_table import label_table
-from sketchnet.report.measured import Measured
-from sketchnet.report.pixels import draw_pixels, ranges
 from sketchnet.report.plot import PANEL, Curve, key_of, plot
 from sketchnet.report.rounding import decimals_for, shown
 

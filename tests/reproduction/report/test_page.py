@@ -11,11 +11,11 @@ import pytest
 from reproduction.experiments import LABELS, find_experiment
 from reproduction.experiments.experiment import Cell
 from reproduction.experiments.results import Results
+from reproduction.report.page import reproduction_page
 from sketchnet.errors import InputError
 from sketchnet.report.markdown import markdown_of
 from sketchnet.report.page import html_of
-from sketchnet.report.reproduction import reproduction_page
-from tests.report.made_up import EXPERIMENTS, HOSTILE, write_results
+from tests.reproduction.report.made_up import EXPERIMENTS, HOSTILE, write_results
 
 
 class Numbers(HTMLParser):
@@ -100,7 +100,7 @@ def test_numbers_are_those_of_the_file(path, page):
 
 
 def test_numbers_of_the_page_in_the_docs_are_those_of_its_file():
-    folder = Path(__file__).parents[2] / "docs/reproduction"
+    folder = Path(__file__).parents[3] / "reproduction/results"
     experiments = [find_experiment(label) for label in LABELS]
     numbers = expected(folder / "results.jsonl", experiments, "small")
     assert len(numbers) > 300

@@ -7,6 +7,16 @@ from pathlib import Path
 from reproduction.experiments.experiment import SCALES, Experiment
 from reproduction.experiments.results import Results
 from reproduction.experiments.verdict import CONFIRMED, DENIED, OF_OURS, OPEN, count_verdicts
+from reproduction.report.label_section import label_section
+from reproduction.report.measured import (
+    Measured,
+    circumstances,
+    count_measured,
+    days_of,
+    find_scale,
+    seconds_of,
+    worded,
+)
 from sketchnet.errors import InputError
 from sketchnet.report.document import (
     Block,
@@ -22,16 +32,6 @@ from sketchnet.report.document import (
     Table,
     Text,
     Tiles,
-)
-from sketchnet.report.label_section import label_section
-from sketchnet.report.measured import (
-    Measured,
-    circumstances,
-    count_measured,
-    days_of,
-    find_scale,
-    seconds_of,
-    worded,
 )
 from sketchnet.report.rounding import time_shown
 
