@@ -9,10 +9,7 @@ from reproduction.report.label_table import label_table
 from reproduction.report.measured import Measured
 from reproduction.report.pixels import draw_pixels, ranges
 from sketchnet.evaluation.ranks import bands
-from sketchnet.report.axes import Axis, axis_for
-from sketchnet.report.document import Figure, Number, Table
-from sketchnet.report.plot import PANEL, Curve, key_of, plot
-from sketchnet.report.rounding import decimals_for, shown
+from sketchnet.report import PANEL, Axis, Curve, Figure, Number, Table, axis_for, decimals_for, key_of, plot, shown
 
 _SIDES = (8, 28)  # of images: scikit-learn's digits, and MNIST's
 _TOLD = 10  # epochs or ranks whose numbers are told in words

@@ -7,12 +7,11 @@ from reproduction.experiments.verdict import of_claim
 from reproduction.report.label_figures import label_figures
 from reproduction.report.label_table import label_table
 from reproduction.report.measured import Measured, circumstances, count_measured, days_of, seconds_of, worded
-from sketchnet.report.document import Block, Claims, Command, Content, Facts, Number, Quiet, Section, Text
-from sketchnet.report.rounding import time_shown
+from sketchnet.report import Block, Claims, Command, Content, Facts, Number, Quiet, Section, Text, time_shown
 
 
 def label_section(measured: Measured, folder: str) -> Section:
-    """`folder` is where `sketchnet reproduce` kept the results."""
+    """`folder` is where `python -m reproduction` kept the results."""
     experiment, records, values = measured.experiment, measured.records, measured.values
     blocks: list[Block] = []
     if not records:
@@ -37,7 +36,7 @@ def command(measured: Measured, folder: str) -> str:
     """More seeds than the label asks for are told."""
     seeds = max((record["seed"] + 1 for record in measured.records), default=0)
     more = f" --seeds {seeds}" if seeds > measured.experiment.seeds[measured.scale] else ""
-    return f"sketchnet reproduce {measured.label} --scale {measured.scale}{more} --out {folder}"
+    return f"python -m reproduction {measured.label} --scale {measured.scale}{more} --out {folder}"
 
 
 def _missing(measured: Measured) -> list[Block]:

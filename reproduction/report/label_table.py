@@ -7,8 +7,7 @@ from statistics import fmean
 from reproduction.experiments.experiment import Entry
 from reproduction.experiments.verdict import of_entry
 from reproduction.report.measured import Measured, worded
-from sketchnet.report.document import Content, Number, Quiet, Table
-from sketchnet.report.rounding import decimals_for, shown
+from sketchnet.report import Content, Number, Quiet, Table, decimals_for, shown
 
 _SIDE_BY_SIDE = 2  # columns of the thesis's table; with more, the three numbers of a cell stand below each other
 _NONE = Quiet("–")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reproduction.experiments.experiment import SCALES, Entry, Experiment, Values
 from reproduction.experiments.results import Results, why_none
 from reproduction.experiments.verdict import CONFIRMED, DENIED, OPEN
-from sketchnet.report.document import Verdict
+from sketchnet.report import Verdict
 
 _TONES = {"better": "good", "worse": "bad", "as good": "good", CONFIRMED: "good", DENIED: "bad", OPEN: "neutral"}
 _GOOD_PART = 0.25  # of the measurements that a scale asks for

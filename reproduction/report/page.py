@@ -18,7 +18,7 @@ from reproduction.report.measured import (
     worded,
 )
 from sketchnet.errors import InputError
-from sketchnet.report.document import (
+from sketchnet.report import (
     Block,
     Code,
     Command,
@@ -32,12 +32,12 @@ from sketchnet.report.document import (
     Table,
     Text,
     Tiles,
+    time_shown,
 )
-from sketchnet.report.rounding import time_shown
 
 VALUES = ("as good", "better", "worse")
 CLAIMS = (CONFIRMED, DENIED, OPEN)
-_FOLDER = "reproduction"  # if the file lies in the working folder, which has no name here
+_FOLDER = "reproduced"  # if the file lies in the working folder, which has no name here
 
 
 def reproduction_page(path: Path, experiments: list[Experiment], scale: str | None = None) -> tuple[Page, dict]:
@@ -47,7 +47,7 @@ def reproduction_page(path: Path, experiments: list[Experiment], scale: str | No
     except UnicodeDecodeError:
         results = ()
     if not len(results):
-        raise InputError(f"{path} has no results: it is no file of JSON lines that `sketchnet reproduce` wrote")
+        raise InputError(f"{path} has no results: it is no file of JSON lines that `python -m reproduction` wrote")
     every = [find_scale(experiment, results, scale) for experiment in experiments]
     if scale is not None and not any(measured.records for measured in every):
         known = [name for name in SCALES if any(results.of(experiment, name) for experiment in experiments)]
@@ -99,8 +99,8 @@ def _summary(summary: dict, every: list[Measured], records: list[dict], path: Pa
         ("Versions", "; ".join(circumstances(records, "sketchnet", "python", "torch", "numpy")) or "not known"),
         ("Hardware", "; ".join(circumstances(records, "machine", "device")) or "not known"),
     ]
-    commands = [f"sketchnet reproduce all --scale {scale} --out {folder}" for scale in scales]
-    commands.append(f"sketchnet report {folder}/{path.name} --out report.html")
+    commands = [f"python -m reproduction all --scale {scale} --out {folder}" for scale in scales]
+    commands.append(f"python -m reproduction report {folder}/{path.name} --out report.html")
     slack = (
         "A value is as good as the thesis's if the two differ by no more than the slack that the table names. Figures "
         "survive only as what the text says of them, so those claims are tested instead."

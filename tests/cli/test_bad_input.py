@@ -147,7 +147,6 @@ def test_bad_input(args, message, here):
         ("tensorboard", "train rows.svm --out new --tensorboard"),
         ("pyarrow", "train rows.parquet --out new"),
         ("zstandard", "train rows.svm.zst --out new"),
-        ("optuna", "reproduce tab:datasets_nnz --scale smoke --search 3 --out new"),
     ],
 )
 def test_a_missing_package_is_bad_usage(package, args, here, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.command_line import good
 
-VERBS = "ingest synth data project train predict encode similar evaluate explain reproduce report".split()
+VERBS = "ingest synth data project train predict encode similar evaluate explain report".split()
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -2,7 +2,6 @@
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from statistics import fmean
 
@@ -15,29 +14,8 @@ from reproduction.report.page import reproduction_page
 from sketchnet.errors import InputError
 from sketchnet.report.markdown import markdown_of
 from sketchnet.report.page import html_of
+from tests.report.numbers import Numbers
 from tests.reproduction.report.made_up import EXPERIMENTS, HOSTILE, write_results
-
-
-class Numbers(HTMLParser):
-    """All elements with a data-value: (its name, the value, the text that is shown)."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found, self._open = [], False
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        attributes = dict(attributes)
-        self._open = "data-value" in attributes
-        if self._open:
-            self.found.append([attributes.get("data-name"), float(attributes["data-value"]), ""])
-
-    def handle_data(self, data):
-        if self._open:
-            self.found[-1][2] += data
-
-    def handle_endtag(self, tag):
-        self._open = False
 
 
 def expected(path, experiments, scale="small"):
@@ -148,7 +126,7 @@ def test_every_label_has_its_section_and_command(page):
     for experiment in EXPERIMENTS:
         assert f'<section id="{experiment.label}"' in text
         assert f'<a href="#{experiment.label}">' in text
-        command = f"sketchnet reproduce {experiment.label} --scale small --out"
+        command = f"python -m reproduction {experiment.label} --scale small --out"
         assert command in text
         assert command in plain
         for claim in experiment.claims:
@@ -208,12 +186,12 @@ def test_scales(tmp_path):
     experiments = EXPERIMENTS[:2]
     results = write_results(path, "small", experiments[:1])
     page, _ = reproduction_page(path, experiments)  # each at the largest that was run
-    assert "reproduce tab:made_up --scale small" in html_of(page)
-    assert "reproduce fig:made_up --scale smoke" in html_of(page)
+    assert "reproduction tab:made_up --scale small" in html_of(page)
+    assert "reproduction fig:made_up --scale smoke" in html_of(page)
     cell, seed = experiments[0].cells("full")[0]
     results.add("full", cell, seed, {"error": 1.0}, {})
     page, _ = reproduction_page(path, experiments)  # full was only begun
-    assert "reproduce tab:made_up --scale small" in html_of(page)
+    assert "reproduction tab:made_up --scale small" in html_of(page)
     page, _ = reproduction_page(path, experiments, "full")
     assert "1 of 22 measurements" in html_of(page)
     with pytest.raises(InputError, match="no results at scale full; it has smoke"):
@@ -235,7 +213,7 @@ def test_every_label_of_the_dissertation(tmp_path):
     page, summary = reproduction_page(path, experiments)
     assert summary["labels"] == summary["labels measured"] == len(LABELS)
     assert differences(html_of(page), expected(path, experiments, "smoke")) == []
-    assert all(f"sketchnet reproduce {label} --scale smoke" in markdown_of(page) for label in LABELS)
+    assert all(f"python -m reproduction {label} --scale smoke" in markdown_of(page) for label in LABELS)
 
 
 @pytest.mark.parametrize("content", [b"", b"no results\n", b"\xff\xfe\x00", b'{"scale": "small"}\n'])
