@@ -31,8 +31,8 @@ from reproduction.experiments.recipes.initialisation import LAST, image_config, 
 from reproduction.experiments.results import Results
 from reproduction.experiments.runner import circumstances
 from reproduction.images.training import train_together
+from reproduction.ranks import compare, verdict
 from sketchnet.errors import InputError, SketchnetError
-from sketchnet.evaluation.ranks import compare, verdict
 from sketchnet.report.initialisation_figure import draw_initialisation
 from sketchnet.storage import workspace
 

@@ -20,6 +20,7 @@ _MODULES = (
     "estimators",
     "evaluation",
     "kernels",
+    "metrics",
     "nn",
     "normalisation",
     "pretraining",

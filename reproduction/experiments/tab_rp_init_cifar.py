@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reproduction.experiments.experiment import Cell, Claim, Entry, Experiment, Values
-from sketchnet.evaluation.ranks import Comparison, compare
+from reproduction.ranks import Comparison, compare
 
 REFERENCE = "He"
 # Series: the scheme and its options, as `sketchnet.nn.init.apply_` takes them.

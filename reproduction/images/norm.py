@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from reproduction.images.resnet import norm_and_relu
-from sketchnet.kernels.registry import gpu_missing
+from sketchnet.kernels import gpu_missing
 
 
 def can_fuse() -> bool:

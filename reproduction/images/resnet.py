@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from sketchnet.checks import check_integer, check_real
 from sketchnet.errors import InputError
-from sketchnet.nn.whole_init import apply_
+from sketchnet.nn.init import apply_
 
 
 class StochasticDepthResNet(nn.Module):

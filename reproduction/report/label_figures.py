@@ -5,10 +5,10 @@ from __future__ import annotations
 from statistics import fmean
 
 from reproduction.experiments.experiment import Experiment
+from reproduction.ranks import bands
 from reproduction.report.label_table import label_table
 from reproduction.report.measured import Measured
 from reproduction.report.pixels import draw_pixels, ranges
-from sketchnet.evaluation.ranks import bands
 from sketchnet.report import PANEL, Axis, Curve, Figure, Number, Table, axis_for, decimals_for, key_of, plot, shown
 
 _SIDES = (8, 28)  # of images: scikit-learn's digits, and MNIST's

@@ -9,7 +9,7 @@ import numpy as np
 
 from reproduction.rivals.columns import FewColumns
 from reproduction.rivals.rival import Rival, library
-from sketchnet.kernels.cpu.threads import n_threads
+from sketchnet.kernels import n_threads
 
 _BINS = 16  # entries of rows of text differ little: more bins cost time alone
 _PATIENCE = 30  # rounds without a smaller log loss

@@ -20,14 +20,14 @@ class Sketch(Rival):
     defaults: ClassVar = {"epochs": "auto"}
 
     def load(self) -> None:
-        import sketchnet.estimators.networks  # noqa: F401
+        from sketchnet import SketchClassifier  # noqa: F401
 
     def warm_up(self, X, y) -> None:
         rows = np.arange(min(_WARM_UP, X.shape[0])) * max(1, X.shape[0] // _WARM_UP)
         type(self)(seed=self.seed, device=self.device).fit(X[rows], y[rows], {"epochs": 1})
 
     def _learn(self, X, y, settings, valid, deadline) -> None:
-        from sketchnet.estimators.networks import SketchClassifier
+        from sketchnet import SketchClassifier
 
         seconds = None if isinf(deadline) else max(1.0, deadline - time.perf_counter())
         self._model = SketchClassifier(random_state=self.seed, device=self.device, seconds=seconds, **settings)

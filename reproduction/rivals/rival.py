@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchnet.checks import import_extra
-from sketchnet.data.csr import as_csr
+from sketchnet.data import as_csr
 from sketchnet.errors import InputError
 
 

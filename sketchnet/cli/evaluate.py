@@ -49,7 +49,7 @@ def evaluate(
     from sketchnet.cli.evaluate_retrieval import evaluate_retrieval
     from sketchnet.cli.model_rows import json_classes, labelled_rows, open_predictor
     from sketchnet.cli.progress import progress_bar
-    from sketchnet.evaluation.metrics import metrics
+    from sketchnet.evaluation.metrics import measure
 
     if by_retrieval:
         if calibration_plot is not None:
@@ -64,7 +64,7 @@ def evaluate(
         targets = targets_of(loaded, data, input)
         with progress_bar(f"predicting {input.name}") as progress:
             outputs = loaded.outputs(data, progress)
-    found = metrics(loaded.task, outputs, targets)
+    found = measure(loaded.task, outputs, targets)
     if calibration_plot is not None:
         from sketchnet.report.calibration_figure import draw_calibration
 

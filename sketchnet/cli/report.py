@@ -79,13 +79,13 @@ def _of_predictions(model, path: Path, options: InputOptions, memory: str):
     from sketchnet.cli.explain import names_of, rows_span, summed
     from sketchnet.cli.model_rows import ModelRows, labelled_rows
     from sketchnet.evaluation.attribution import contributions, top_columns
-    from sketchnet.evaluation.metrics import metrics
+    from sketchnet.evaluation.metrics import measure
     from sketchnet.report.on_rows import OnRows
 
     with labelled_rows(model, path, options, memory) as data:
         targets = targets_of(model, data, path)
         outputs, seconds = _timed(model, data, path)
-        found = metrics(model.task, outputs, targets)
+        found = measure(model.task, outputs, targets)
         source = ModelRows(model, path, options)
         parts = summed(contributions(model, rows_span(source, 0, _FEATURE_ROWS, path)))
         columns, importance = top_columns(parts, _FEATURES)

@@ -8,6 +8,7 @@ from sketchnet.nn.autoencoder import Autoencoder, AutoencoderConfig
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.learnable import LearnableProjection
 from sketchnet.nn.network import NetworkConfig, SketchNetwork
+from sketchnet.nn.products import Linear
 from sketchnet.nn.wide import Wide
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "AutoencoderConfig",
     "FixedProjection",
     "LearnableProjection",
+    "Linear",
     "NetworkConfig",
     "SketchNetwork",
     "Wide",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from reproduction.ranks import bands
 from sketchnet.data.compression import atomic_writing
 from sketchnet.errors import InputError
-from sketchnet.evaluation.ranks import bands
 
 _FORMATS = ("png", "pdf", "svg")
 _COLUMNS = 3  # panels side by side

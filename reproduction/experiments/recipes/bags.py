@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from sketchnet.data import load_dataset
-from sketchnet.data.bag_of_words import BagOfWords
+from sketchnet.data import BagOfWords, load_dataset
 from sketchnet.storage import replacing, writing
 
 DOCUMENTS = ("tng", "reuters")

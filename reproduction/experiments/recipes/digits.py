@@ -7,11 +7,9 @@ from functools import lru_cache
 import numpy as np
 
 from reproduction.experiments.recipes.trained import Parts, train_and_test
-from sketchnet.data import load_dataset
-from sketchnet.data.csr import sparse_rows
+from sketchnet.data import load_dataset, sparse_rows
 from sketchnet.errors import InputError
-from sketchnet.training.examples import Examples
-from sketchnet.training.task import Task
+from sketchnet.training import Examples, Task
 
 _TASK = Task("multiclass", tuple(range(10)))
 

@@ -7,12 +7,10 @@ import time
 import numpy as np
 
 from reproduction.experiments.recipes.bags import bag
-from sketchnet.data.csr import as_csr
-from sketchnet.evaluation.retrieval import RetrievalResult, retrieval
-from sketchnet.pretraining.autoencoder import Unsupervised, build_autoencoder
-from sketchnet.training.defaults import choose_device
-from sketchnet.training.examples import Examples, hold_back
-from sketchnet.training.loop import train
+from sketchnet.data import as_csr
+from sketchnet.metrics import RetrievalResult, retrieval
+from sketchnet.pretraining import Unsupervised, build_autoencoder
+from sketchnet.training import Examples, choose_device, hold_back, train
 
 _SHAPES = {  # RCV1's network for Reuters, which stands in for it
     "tng": {"hidden": (500, 250, 125), "n_codes": 32},

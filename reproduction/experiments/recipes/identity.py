@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from sketchnet.projection.on_device import product_on
-from sketchnet.projection.operator import Operator, Scheme
-from sketchnet.projection.slicing import plan_rows
+from sketchnet.projection import Operator, Scheme, plan_rows, product_on
 
 
 @dataclass(frozen=True)

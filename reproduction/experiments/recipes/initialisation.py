@@ -12,8 +12,7 @@ import torch
 
 from reproduction.images.config import ImageConfig, Images
 from reproduction.images.training import train_images
-from sketchnet.data.datasets import list_datasets, load_dataset
-from sketchnet.data.datasets.files import members, read_bytes
+from sketchnet.data import Split, load_dataset
 from sketchnet.errors import InputError
 
 LAST = 5  # epochs whose mean error counts, of 30; the dissertation has 100 of 500
@@ -71,24 +70,12 @@ def images_of(data: str, rows: int | None = None) -> tuple[Images, Images]:
 
 
 def _cifar10() -> tuple[Images, Images]:
-    """As bytes, all 50,000 training images: `load_dataset` has them normalised, and a part of them held back."""
-    info = next(info for info in list_datasets() if info.name == "cifar10")
-    if not info.present:
-        load_dataset("cifar10")  # from its publisher
-        info = next(info for info in list_datasets() if info.name == "cifar10")
-    names = [f"data_batch_{batch}.bin" for batch in range(1, 6)]
-    archive = info.path / "cifar-10-binary.tar.gz"
-    if archive.exists():
-        found = {parts[-1]: data for parts, data in members(archive, lambda parts: parts[-1].endswith(".bin"))}
-    else:
-        found = {name: read_bytes(info.path / name) for name in (*names, "test_batch.bin")}
-    return _records([found[name] for name in names]), _records([found["test_batch.bin"]])
+    data = load_dataset("cifar10", raw=True)
+    return _images(data.train), _images(data.test)
 
 
-def _records(files: list[bytes]) -> Images:
-    """A byte of the label, then 3 x 32 x 32 pixels."""
-    records = np.concatenate([np.frombuffer(data, np.uint8).reshape(-1, 3073) for data in files])
-    return Images(records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0].astype(np.int64))
+def _images(part: Split) -> Images:
+    return Images(part.X.reshape(-1, 3, 32, 32), part.y)
 
 
 def _generated(n: int, seed: int) -> Images:

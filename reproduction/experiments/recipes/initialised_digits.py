@@ -10,11 +10,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from sketchnet.data.datasets import load_dataset
-from sketchnet.nn.products import Linear
-from sketchnet.pretraining.rbm_training import RBMTrainingConfig
-from sketchnet.pretraining.rows import DenseRows
-from sketchnet.pretraining.stack import LayerSpec, pretrain_stack
+from sketchnet.data import load_dataset
+from sketchnet.nn import Linear
+from sketchnet.pretraining import LayerSpec, RBMTrainingConfig, make_rows, pretrain_stack
 
 _BATCH = 100
 _SHARE = 1 / 6  # of the epochs, the last ones, whose mean error counts
@@ -53,7 +51,7 @@ def initialised_digits(
     layers = [layer.to(device) for layer in layers]
     how = RBMTrainingConfig(epochs=pretrain, batch_size=_BATCH, seed=seed)
     pretrain_stack(
-        [LayerSpec(layer, "relu", scheme) for layer in layers[:-1]], "binary", DenseRows(X, _BATCH, seed), how
+        [LayerSpec(layer, "relu", scheme) for layer in layers[:-1]], "binary", make_rows(X, _BATCH, seed, device), how
     )
     errors = _finetune(layers, (X, y), (X_test, y_test), epochs, rate, dropout, seed)
     last = errors[-max(1, round(_SHARE * epochs)) :]

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from reproduction.experiments.recipes.digits import digit_parts, digit_rows
 from reproduction.experiments.recipes.synthetic import synthetic_parts, synthetic_rows
 from reproduction.experiments.recipes.trained import train_and_test
-from sketchnet.data.csr import CsrBatch, as_csr, sparse_rows
+from sketchnet.data import CsrBatch, as_csr, sparse_rows
 from sketchnet.estimators import ColumnSelector, SparseSVD
 
 SCORES = ("information_gain", "f_score", "chi2")

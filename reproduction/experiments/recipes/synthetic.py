@@ -7,10 +7,8 @@ from functools import lru_cache
 import numpy as np
 
 from reproduction.experiments.recipes.trained import Parts, train_and_test
-from sketchnet.data import Synthetic
-from sketchnet.data.csr import CsrBatch
-from sketchnet.training.examples import Examples, hold_back
-from sketchnet.training.task import Task
+from sketchnet.data import CsrBatch, Synthetic
+from sketchnet.training import Examples, Task, hold_back
 
 _TASK = Task("binary", (0, 1))
 _MEAN, _VARIANCE = 3.0, 2.0  # of a significant non-zero in class 1: N(0, 1) + N(3, 1)

@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from reproduction.experiments.recipes.synthetic import synthetic_rows
-from sketchnet.data.csr import CsrBatch
-from sketchnet.nn.learnable import LearnableProjection
+from sketchnet.data import CsrBatch
+from sketchnet.nn import LearnableProjection
 from sketchnet.projection import make_scheme
 
 _PANEL = 64  # columns of a dense P that are there at a time

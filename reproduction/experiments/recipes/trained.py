@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reproduction.experiments.recipes.identity import Identity
-from sketchnet.pretraining.course import Pretrained
-from sketchnet.training.course import Supervised
-from sketchnet.training.defaults import build_model, choose_device
-from sketchnet.training.examples import Examples
-from sketchnet.training.loop import train
-from sketchnet.training.steps import evaluate
-from sketchnet.training.task import Task
+from sketchnet.pretraining import Pretrained
+from sketchnet.training import Examples, Supervised, Task, build_model, choose_device, evaluate, train
 
 _MEMORY = "16GiB"  # for projected rows: a million of them take 4
 

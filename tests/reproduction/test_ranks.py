@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from reproduction.ranks import bands, compare, verdict
 from sketchnet.errors import InputError
-from sketchnet.evaluation.ranks import bands, compare, verdict
 
 
 def enumerated(ours, reference):
