@@ -10,7 +10,6 @@ import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.cli.lines import check_output, print_table
-from sketchnet.cli.seed import UnusedSeed
 from sketchnet.errors import InputError
 
 _MOST_CLASSES = 20  # of a confusion matrix that a person reads
@@ -32,7 +31,6 @@ def evaluate(
     ] = None,
     device: Annotated[str, typer.Option(help="Retrieval: where rows are ranked, on auto, cpu or cuda.")] = "auto",
     memory: Annotated[str, typer.Option(help="For reading files, and for ranking rows.")] = "1GiB",
-    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure a model on rows with labels.

@@ -11,7 +11,6 @@ import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.cli.lines import check_output
-from sketchnet.cli.seed import UnusedSeed
 from sketchnet.errors import InputError
 
 _FEATURES, _FEATURE_ROWS = 30, 1000  # columns that are shown, and the rows that they are found in
@@ -31,7 +30,6 @@ def report(
         Path | None, typer.Option(metavar="INPUT", help="Labelled rows to measure it on, a file or a folder.")
     ] = None,
     memory: Annotated[str, typer.Option(help="For reading files, and for ranking rows.")] = "1GiB",
-    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Write a page of a model that needs nothing else: how training went, settings, and with --data what it is worth.
