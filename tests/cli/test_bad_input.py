@@ -70,8 +70,6 @@ from tests.cli.planted import TINY
         ("evaluate urls urls.txt", "urls.txt has no labels"),
         ("evaluate table table.csv --label colour", "--label colour is not what the model learnt; that was answer"),
         ("evaluate urls classes.tsv --text-column 2 --label-column 1", "has the class 'ugly'; the model knows"),
-        ("evaluate rows rows.svm --calibration-plot plot.jpg", "it is a .png file"),
-        ("evaluate numbers numbers.svm --calibration-plot plot.png", "is for models that choose one class"),
         ("explain nothing rows.svm", "nothing is no model"),
         ("explain rows empty.svm", "empty.svm has no rows"),
         ("explain rows rows.svm --row 1000", "rows.svm has 240 rows; --row 1000 is beyond them"),
