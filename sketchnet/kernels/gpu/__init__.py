@@ -6,7 +6,7 @@ them: it says what is missing on a machine that cannot run them.
 """
 
 from sketchnet.kernels.gpu.batch_norm import batch_norm, batch_norm_backward
-from sketchnet.kernels.gpu.hadamard import fwht, hadamard_sparse
+from sketchnet.kernels.gpu.hadamard import hadamard_sparse
 from sketchnet.kernels.gpu.learning import (
     adam_all,
     adam_rows,
@@ -26,7 +26,6 @@ __all__ = [
     "batch_norm",
     "batch_norm_backward",
     "count_sketch",
-    "fwht",
     "hadamard_sparse",
     "moments",
     "multiply_normals",
