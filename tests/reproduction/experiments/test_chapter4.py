@@ -1,4 +1,4 @@
-"""Labels of chapter 4 about synthetic data and digits: they run, quote the text, and have claims that can fail."""
+"""Labels of chapter 4 about synthetic data and digits: they quote the text, and have claims that can fail."""
 
 import random
 
@@ -6,7 +6,7 @@ import pytest
 
 from reproduction.experiments import find_experiment
 from reproduction.experiments.experiment import SCALES, Values
-from reproduction.experiments.recipes import RECIPES, find_recipe
+from reproduction.experiments.recipes import RECIPES
 from reproduction.experiments.verdict import CONFIRMED, DENIED, OPEN, of_claim
 
 TABLES = {  # each number of the dissertation's that is checked here was typed a second time, from its text
@@ -95,19 +95,6 @@ def published_values(label):
 
 def test_all_labels_are_here():
     assert len(LABELS) == 18
-
-
-@pytest.mark.parametrize("label", LABELS)
-def test_smoke_cells_run(label):
-    experiment = find_experiment(label)
-    wanted = experiment.cells("smoke")
-    for cell, seed in wanted[:: max(1, len(wanted) // 3)]:
-        found = find_recipe(cell.recipe)(seed=seed, device="cpu", **cell.settings)
-        asked = {entry.quantity for entry in experiment.entries("smoke") if entry.cell == cell}
-        assert asked <= found.keys()
-        assert all(isinstance(found[name], float | int) for name in asked)
-        if "error" in found:
-            assert 0 <= found["error"] <= 65
 
 
 @pytest.mark.parametrize("label", LABELS)
