@@ -27,12 +27,3 @@ def move(images: torch.Tensor, flips: torch.Tensor, down: torch.Tensor, right: t
     padded = functional.pad(images, (pad,) * 4).permute(0, 2, 3, 1)
     at = torch.arange(n, device=device)[:, None, None], rows[:, :, None], columns[:, None, :]
     return padded[at].permute(0, 3, 1, 2).contiguous()
-
-
-def flip_and_shift(images: torch.Tensor, pad: int = 4, *, generator: torch.Generator | None = None) -> torch.Tensor:
-    """Random flips and translations, the usual augmentation of CIFAR (He et al. 2016).
-
-    A generator must be on the images' device; None is torch's own of that device. No shape depends on the draws, so a
-    CUDA graph can hold it.
-    """
-    return move(images, *draw_moves(len(images), pad, generator=generator, device=images.device), pad)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from reproduction.images.augment import draw_moves, flip_and_shift, move
+from reproduction.images.augment import draw_moves, move
 from reproduction.images.resnet import StochasticDepthResNet, norm_and_relu
 from sketchnet.errors import InputError
 from sketchnet.nn import init
@@ -162,7 +162,6 @@ def test_moves_against_a_plain_loop():
     found = move(x, flips, down, right, pad)
     assert torch.equal(found, expected)
     assert found.is_contiguous()
-    assert torch.equal(flip_and_shift(x, pad, generator=torch.Generator().manual_seed(3)), expected)
 
 
 def test_moves_are_uniform():
