@@ -41,5 +41,5 @@ lint: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis demo-output build dist
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis demo-output reproduced build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,13 +15,12 @@ _ESTIMATORS = (
     "SparseSVD",
 )
 _MODULES = (
-    "baselines",
     "data",
     "errors",
     "estimators",
     "evaluation",
-    "experiments",
     "kernels",
+    "metrics",
     "nn",
     "normalisation",
     "pretraining",

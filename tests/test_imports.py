@@ -13,7 +13,7 @@ import sketchnet
 PACKAGE = Path(sketchnet.__file__).parent
 ORDER = """
 errors checks memory storage random kernels data projection selection normalisation nn training pretraining evaluation
-estimators baselines experiments report cli __main__
+metrics estimators report cli __main__
 """.split()
 
 

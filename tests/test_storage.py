@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from sketchnet.data import BagOfWords, CsrBatch, Synthetic, ingest, write_svmlight
-from sketchnet.data.parquet_writing import write_parquet
 from sketchnet.data.shards import write_shard
 from sketchnet.data.sources import SyntheticSource
 from sketchnet.errors import InputError, StorageError
@@ -117,7 +116,6 @@ def _hold(folder):
 WRITERS = {
     "files": lambda folder: write_json(folder / "out", {}),
     "packed files": lambda folder: write_svmlight(folder / "out", ROWS),
-    "Parquet": lambda folder: write_parquet(folder / "out", ROWS),
     "shards": lambda folder: write_shard(folder, 0, ROWS, {}),
     "data sets": lambda folder: ingest(SyntheticSource(Synthetic(n=10, d=9, density=0.5), "train"), folder / "out"),
     "projections": lambda folder: project_to_file(CountSketch(3).sample(4, 0), ROWS, folder / "out"),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Collection
 from typing import Annotated
 
 import typer
@@ -16,10 +17,11 @@ from sketchnet.cli.encode import encode
 from sketchnet.cli.evaluate import evaluate
 from sketchnet.cli.explain import explain
 from sketchnet.cli.ingest import ingest
+from sketchnet.cli.lines import check_output, one_line
 from sketchnet.cli.predict import predict
+from sketchnet.cli.progress import progress_steps
 from sketchnet.cli.project import project
 from sketchnet.cli.report import report
-from sketchnet.cli.reproduce import reproduce
 from sketchnet.cli.similar import similar
 from sketchnet.cli.streams import check_streams, output_is_lost, warnings_told
 from sketchnet.cli.synth import synth
@@ -27,6 +29,8 @@ from sketchnet.cli.train import train
 from sketchnet.cli.usage import UsageError, described, wants_help
 from sketchnet.errors import InputError, Interrupted, SketchnetError
 from sketchnet.memory import ran_out
+
+__all__ = ["check_output", "main", "one_line", "progress_steps", "run"]
 
 app = typer.Typer(
     name="sketchnet",
@@ -42,8 +46,7 @@ app.command()(evaluate)
 app.command(short_help="Show the columns that weigh most in a model's answers.")(explain)
 app.command()(predict)
 app.command()(project)
-app.command(short_help="Write a page of a model, or of a reproduction's results.")(report)
-app.command(short_help="Measure tables and figures of the dissertation.")(reproduce)
+app.command(short_help="Write a page of a model.")(report)
 app.command(short_help="Find the rows that are most like others, by their codes.")(similar)
 app.command()(synth)
 app.command()(train)
@@ -66,23 +69,32 @@ def common(
 
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
 _BUDGETED = ("evaluate", "ingest", "project", "report", "similar")
-_RESUMABLE = ("ingest", "project", "reproduce", "synth", "train")
+_RESUMABLE = ("ingest", "project", "synth", "train")
 
 
 def main() -> None:
+    run(app, "sketchnet", _RESUMABLE, _with_less)
+
+
+def run(
+    app: typer.Typer, program: str, resumable: Collection[str] = (), with_less: Callable[[], str] = lambda: ""
+) -> None:
+    """Run a command line to its end, and exit: `program` is how it is called, `resumable` are the verbs that go on when
+    they are called again, `with_less` says how they need less memory.
+    """
     try:
         check_streams()
         with warnings_told():
             code = app(standalone_mode=False)  # typer would print bad usage itself, in four lines
         sys.stdout.flush()  # what cannot be written is an error here; Python would tell it in its own way when it ends
         if code == _INTERRUPTED:
-            _fail("stopped as asked" + _go_on() * (_verb() in _RESUMABLE), 1)
+            _fail("stopped as asked" + _go_on() * (_verb() in resumable), 1)
         sys.exit(code)
     except UsageError as error:
         if wants_help(error):
             error.show()
             sys.exit(2)
-        _fail(described(error, sys.argv[1:]), 2)
+        _fail(described(error, program, sys.argv[1:]), 2)
     except typer.Abort:
         _fail("stopped", 1)
     except Interrupted:
@@ -100,7 +112,7 @@ def main() -> None:
         if not ran_out(error):
             raise
         said = str(error).partition("\n")[0]  # torch goes on for lines
-        _fail(f"out of memory{said and ': '}{said}{_with_less()}", 1)
+        _fail(f"out of memory{said and ': '}{said}{with_less()}", 1)
 
 
 def _go_on() -> str:

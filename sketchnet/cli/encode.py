@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.cli.seed import UnusedSeed
 from sketchnet.errors import InputError, StorageError
 
 
@@ -24,7 +23,6 @@ def encode(
         Path | None, typer.Option(metavar="FILE.npy", help="Array to write. [default: lines on standard output]")
     ] = None,
     bits: Annotated[bool, typer.Option("--bits", help="0 or 1, of a model with binary codes.")] = False,
-    seed: UnusedSeed = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a row; with --output, one that says what was written.")
     ] = False,

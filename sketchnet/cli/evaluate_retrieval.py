@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.cli.inputs import InputOptions
-from sketchnet.cli.lines import check_output, print_table
+from sketchnet.cli.lines import print_table
 from sketchnet.cli.model_rows import labelled_rows, open_autoencoder
 from sketchnet.cli.progress import progress_bar
 from sketchnet.errors import InputError
@@ -19,12 +19,8 @@ _RECALLS = (0.01, 0.1, 0.2, 0.5, 0.8, 1.0)  # at which precision is printed
 
 
 def evaluate_retrieval(
-    folder: Path, input: Path, options: InputOptions, plot: Path | None, device: str, memory: str, as_json: bool
+    folder: Path, input: Path, options: InputOptions, device: str, memory: str, as_json: bool
 ) -> None:
-    from sketchnet.report.retrieval_figure import draw_retrieval
-
-    if plot is not None:
-        check_output("--plot", plot, ".png", ".pdf", ".svg")
     model = open_autoencoder(folder)
     with labelled_rows(model, input, options, memory) as data:
         labels = data.labels
@@ -35,8 +31,6 @@ def evaluate_retrieval(
     check_outputs(codes)
     with progress_bar(f"ranking {input.name}") as progress:
         found = retrieval(codes, labels, device=device, memory=memory, progress=progress)
-    if plot is not None:
-        draw_retrieval({folder.name or str(folder): found}, plot)
     figures = {"area": found.area, "mean_average_precision": found.mean_average_precision}
     counts = {"rows": len(codes), "queries": found.n_queries, "left_out": found.n_left_out}
     precisions = {f"{recall:g}": _precision_at(found, recall) for recall in _RECALLS}

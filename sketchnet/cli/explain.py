@@ -10,7 +10,6 @@ import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.cli.lines import one_line
-from sketchnet.cli.seed import UnusedSeed
 from sketchnet.errors import InputError
 
 _NAMED_BY = 3  # rows in which the n-grams of a hashed column are looked for
@@ -27,7 +26,6 @@ def explain(
     output: Annotated[
         str | None, typer.Option(metavar="CLASS", help="What speaks for this class. [default: the predicted one]")
     ] = None,
-    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show the columns that weigh most in a model's answers, or in its answer for one row.

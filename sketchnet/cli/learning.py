@@ -11,7 +11,7 @@ from sketchnet.data.batches import iterate_batches
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
-from sketchnet.evaluation.metrics import metrics
+from sketchnet.evaluation.metrics import measure
 from sketchnet.pretraining.autoencoder import Unsupervised, build_autoencoder
 from sketchnet.pretraining.course import Pretrained
 from sketchnet.training.course import Supervised
@@ -69,7 +69,7 @@ class Labels:
         return f"validation {scale * record['valid_error']:.4g} {unit}"
 
     def measure(self, model: Model, rows: ShardSet) -> dict:
-        return metrics(model.task, model.outputs(rows), model.task.encode(rows.labels))
+        return measure(model.task, model.outputs(rows), model.task.encode(rows.labels))
 
 
 class Codes:

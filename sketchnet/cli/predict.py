@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.cli.seed import UnusedSeed
 from sketchnet.errors import InputError
 
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -24,7 +23,6 @@ def predict(
     input: Annotated[Path, typer.Argument(metavar="INPUT", help="A file, a folder that ingest wrote, or - .")],
     output: Annotated[Path | None, typer.Option(help="File to write. [default: standard output]")] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Probabilities too, below a line of class names.")] = False,
-    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row, with probabilities.")] = False,
 ) -> None:
     """Predict a class or a number for each row, one a line. Labels in the rows are not looked at.

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.cli.seed import UnusedSeed
 from sketchnet.errors import InputError, MissingFile
 
 
@@ -28,7 +27,6 @@ def similar(
     ] = None,
     n: Annotated[int, typer.Option("-n", min=1, help="How many to find for each, if there are so many.")] = 10,
     memory: Annotated[str, typer.Option(help="For ranking rows.")] = "1GiB",
-    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Find the rows that are most like others, by the cosine of their codes.

@@ -17,10 +17,10 @@ def wants_help(error: UsageError) -> bool:
     return type(error).__name__ == "NoArgsIsHelpError"
 
 
-def described(error: UsageError, words: Sequence[str]) -> str:
+def described(error: UsageError, program: str, words: Sequence[str]) -> str:
     """The line for an error in the words of a command line."""
     verbs = [word for word in words[:1] if not word.startswith("-")] if error.ctx is None else _verbs(error.ctx)
-    hint = f"try {' '.join(['sketchnet', *verbs])} --help"
+    hint = f"try {' '.join([program, *verbs])} --help"
     return f"{' '.join(_what(error, words).splitlines())}; {hint}"  # what was given may have several
 
 

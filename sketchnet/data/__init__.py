@@ -13,6 +13,7 @@ _WHERE = {
     "SvmlightReader": "svmlight",
     "Synthetic": "synthetic",
     "TableEncoder": "tables",
+    "as_csr": "csr",
     "ingest": "ingestion",
     "iterate_batches": "batches",
     "list_datasets": "datasets",
@@ -20,6 +21,7 @@ _WHERE = {
     "make_synthetic": "synthetic",
     "open_shards": "shard_set",
     "read_svmlight": "svmlight",
+    "sparse_rows": "csr",
     "write_svmlight": "svmlight_writing",
 }
 

@@ -19,7 +19,6 @@ MOST_COLUMNS = 2**63 - 1  # a width that scipy and 64-bit kernels can hold; ids 
 
 _ANALYZERS = ("byte", "char", "word")
 _NORMS = (None, "l1", "l2")
-_SPACES = re.compile(r"\s\s+")
 
 
 class NgramHasher(TransformerMixin, BaseEstimator):
@@ -47,9 +46,6 @@ class NgramHasher(TransformerMixin, BaseEstimator):
         Scale each row to norm 1.
     lowercase : bool, default=False
         Take strings in lower case. Not for "byte".
-    collapse_whitespace : bool, default=False
-        Turn two or more whitespace characters in a row into one space, as scikit-learn does for analyzer="char". Only
-        for "char"; it makes no difference to words.
     seed : int, default=0
         From 0 to 2**64 - 1; another seed gives another hash.
 
@@ -69,7 +65,6 @@ class NgramHasher(TransformerMixin, BaseEstimator):
         counts=True,
         norm=None,
         lowercase=False,
-        collapse_whitespace=False,
         seed=0,
     ):
         self.analyzer = analyzer
@@ -78,7 +73,6 @@ class NgramHasher(TransformerMixin, BaseEstimator):
         self.counts = counts
         self.norm = norm
         self.lowercase = lowercase
-        self.collapse_whitespace = collapse_whitespace
         self.seed = seed
 
     def fit(self, strings=None, y=None):
@@ -134,7 +128,7 @@ class NgramHasher(TransformerMixin, BaseEstimator):
             whole = "".join(strings)  # by far the fastest way, should all be ASCII
         except TypeError:
             whole = None
-        if whole is not None and whole.isascii() and not (self.collapse_whitespace and _SPACES.search(whole)):
+        if whole is not None and whole.isascii():
             lengths = map(len, strings)
             whole = (whole.lower() if self.lowercase else whole).encode()
         else:
@@ -151,8 +145,6 @@ class NgramHasher(TransformerMixin, BaseEstimator):
         text = text_of(string, row)
         if self.lowercase:
             text = text.lower()
-        if self.collapse_whitespace:
-            text = _SPACES.sub(" ", text)
         return _encode(text, row)
 
     def _check(self) -> None:
@@ -166,8 +158,6 @@ class NgramHasher(TransformerMixin, BaseEstimator):
             raise InputError(f"seed={self.seed!r} is not possible; a seed is an integer from 0 to 2**64 - 1")
         if self.lowercase and self.analyzer == "byte":
             raise InputError("lowercase=True needs characters; analyzer='byte' takes bytes as they are")
-        if self.collapse_whitespace and self.analyzer != "char":
-            raise InputError(f"collapse_whitespace=True is for analyzer='char', not {self.analyzer!r}")
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

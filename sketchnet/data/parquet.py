@@ -1,7 +1,7 @@
-"""Parquet files: sparse rows in list columns both ways, and tables of categorical and numeric columns.
+"""Parquet files: sparse rows in list columns, and tables of categorical and numeric columns.
 
 A sparse table has a list column of ids, one of values (absent: all ones), and a column of labels: numbers, or lists of
-numbers where a row has several. A null list is an empty row. What `write_parquet` wrote reads back exactly, dtypes too.
+numbers where a row has several. A null list is an empty row. Sparse rows of any dtypes read back exactly.
 """
 
 from __future__ import annotations

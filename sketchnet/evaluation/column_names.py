@@ -11,7 +11,6 @@ from sketchnet.data.ngrams import NgramHasher
 from sketchnet.data.tables import TableEncoder
 
 _MOST_NGRAMS = 3  # of one column that are named
-_SPACES = re.compile(r"\s\s+")
 _WORDS = re.compile(r"\w\w+")
 
 
@@ -51,8 +50,6 @@ def _ngrams_in(hasher: NgramHasher, columns: np.ndarray, strings: Collection[str
 def _ngrams(hasher: NgramHasher, string: str) -> Iterator[tuple[int, list]]:
     """(n, the distinct n-grams of a string) for each n."""
     text = string.lower() if hasher.lowercase else string
-    if hasher.collapse_whitespace:
-        text = _SPACES.sub(" ", text)
     units = {"char": lambda: text, "word": lambda: _WORDS.findall(text), "byte": text.encode}[hasher.analyzer]()
     low, high = hasher.ngram_range
     for n in range(low, min(high, len(units)) + 1):

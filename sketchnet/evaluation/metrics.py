@@ -13,7 +13,7 @@ _BINS = 15
 _MOST_CLASSES = 1000  # of a confusion matrix: with more, it would outgrow everything else
 
 
-def metrics(task: Task, outputs: np.ndarray, targets) -> dict:
+def measure(task: Task, outputs: np.ndarray, targets) -> dict:
     """Figures of merit by name, as plain Python values; a figure that these rows do not define is left out.
 
     `outputs` are the network's, `targets` are encoded by the task. `calibration` has bins of equal width of the

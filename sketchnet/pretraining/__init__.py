@@ -1,8 +1,29 @@
 """PRETRAIN: restricted Boltzmann machines, and stacks of them whose weights a deep network starts from."""
 
-from sketchnet.pretraining.rbm import RBM, RBMConfig
-from sketchnet.pretraining.rbm_training import RBMTrainingConfig, train_rbm
-from sketchnet.pretraining.rows import make_rows
-from sketchnet.pretraining.stack import LayerSpec, pretrain_stack
+from importlib import import_module
 
-__all__ = ["RBM", "LayerSpec", "RBMConfig", "RBMTrainingConfig", "make_rows", "pretrain_stack", "train_rbm"]
+# On first use: a module takes only what it needs of the rest.
+_WHERE = {
+    "LayerSpec": "stack",
+    "Pretrained": "course",
+    "RBM": "rbm",
+    "RBMConfig": "rbm",
+    "RBMTrainingConfig": "rbm_training",
+    "Unsupervised": "autoencoder",
+    "build_autoencoder": "autoencoder",
+    "make_rows": "rows",
+    "pretrain_stack": "stack",
+    "train_rbm": "rbm_training",
+}
+
+__all__ = [*_WHERE]
+
+
+def __getattr__(name: str):
+    if name in _WHERE:
+        return getattr(import_module(f"sketchnet.pretraining.{_WHERE[name]}"), name)
+    raise AttributeError(f"module 'sketchnet.pretraining' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -7,6 +7,7 @@ or shows any part of its matrix (`block`).
 from __future__ import annotations
 
 import dataclasses
+from importlib import import_module
 
 from sketchnet.errors import InputError
 from sketchnet.projection.achlioptas import Achlioptas
@@ -16,7 +17,22 @@ from sketchnet.projection.li import Li
 from sketchnet.projection.operator import Operator, Scheme
 from sketchnet.projection.srht import SRHT
 
-__all__ = ["SCHEMES", "SRHT", "Achlioptas", "CountSketch", "Gaussian", "Li", "Operator", "Scheme", "make_scheme"]
+# What a law of one's own needs besides Scheme and Operator: rows cut to a budget, and its product on a GPU.
+_FOR_LAWS = {"plan_rows": "slicing", "product_on": "on_device"}  # on first use: one of them loads torch
+
+__all__ = [
+    "SCHEMES",
+    "SRHT",
+    "Achlioptas",
+    "CountSketch",
+    "Gaussian",
+    "Li",
+    "Operator",
+    "Scheme",
+    "make_scheme",
+    "plan_rows",
+    "product_on",
+]
 
 # Names that users write, and the options that each fixes.
 SCHEMES: dict[str, tuple[type[Scheme], dict]] = {
@@ -39,3 +55,9 @@ def make_scheme(name: str, k: int, **options) -> Scheme:
         if option not in allowed:
             raise InputError(f"{name} has no option {option!r}; it has {', '.join(allowed) or 'none'}")
     return law(k, **fixed, **options)
+
+
+def __getattr__(name: str):
+    if name in _FOR_LAWS:
+        return getattr(import_module(f"sketchnet.projection.{_FOR_LAWS[name]}"), name)
+    raise AttributeError(f"module 'sketchnet.projection' has no attribute {name!r}")

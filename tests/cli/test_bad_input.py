@@ -70,8 +70,6 @@ from tests.cli.planted import TINY
         ("evaluate urls urls.txt", "urls.txt has no labels"),
         ("evaluate table table.csv --label colour", "--label colour is not what the model learnt; that was answer"),
         ("evaluate urls classes.tsv --text-column 2 --label-column 1", "has the class 'ugly'; the model knows"),
-        ("evaluate rows rows.svm --calibration-plot plot.jpg", "it is a .png file"),
-        ("evaluate numbers numbers.svm --calibration-plot plot.png", "is for models that choose one class"),
         ("explain nothing rows.svm", "nothing is no model"),
         ("explain rows empty.svm", "empty.svm has no rows"),
         ("explain rows rows.svm --row 1000", "rows.svm has 240 rows; --row 1000 is beyond them"),
@@ -147,7 +145,6 @@ def test_bad_input(args, message, here):
         ("tensorboard", "train rows.svm --out new --tensorboard"),
         ("pyarrow", "train rows.parquet --out new"),
         ("zstandard", "train rows.svm.zst --out new"),
-        ("optuna", "reproduce tab:datasets_nnz --scale smoke --search 3 --out new"),
     ],
 )
 def test_a_missing_package_is_bad_usage(package, args, here, monkeypatch):

@@ -20,7 +20,7 @@ from tests.cli.command_line import bad, good, sketchnet
         ("train x.svm --sed 3", "there is no option --sed; did you mean --seed"),
         (
             "data list --colour",
-            "there is no option --colour; there are --help, --json, --seed; try sketchnet data list",
+            "there is no option --colour; there are --help, --json; try sketchnet data list",
         ),
         ("train x.svm --seed", "option '--seed' requires an argument; try sketchnet train --help"),
         ("data list --json=3", "option '--json' does not take a value"),

@@ -12,10 +12,10 @@ from scipy import sparse
 from sketchnet.data import BagOfWords, TableEncoder, ingest, open_shards, read_svmlight, write_svmlight
 from sketchnet.data.ngrams import NgramHasher
 from sketchnet.data.npz import open_npz
-from sketchnet.data.parquet_writing import write_parquet
 from sketchnet.data.sources import NpzSource, SvmlightSource, TableSource, TextSource
 from sketchnet.errors import InputError
 from sketchnet.storage import replacing, workspace
+from tests.data.parquet_writing import write_parquet
 from tests.data.test_ingest import Interrupted, contents
 from tests.data.test_shards import batch
 

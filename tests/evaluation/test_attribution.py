@@ -129,7 +129,7 @@ def test_planted_columns_come_out_on_top(settings):
     "law",
     [
         {"analyzer": "char", "ngram_range": [1, 3]},
-        {"analyzer": "char", "ngram_range": [2, 3], "lowercase": True, "collapse_whitespace": True},
+        {"analyzer": "char", "ngram_range": [2, 3], "lowercase": True},
         {"analyzer": "word", "ngram_range": [1, 2], "lowercase": True, "norm": "l2"},
         {"analyzer": "byte", "ngram_range": [1, 2], "counts": False},
     ],

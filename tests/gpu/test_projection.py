@@ -231,18 +231,6 @@ def test_auto_takes_the_gpu_for_much_work(monkeypatch):
     assert projection.transform(X.scipy().astype(np.float64)).dtype == np.float64
 
 
-@pytest.mark.parametrize("width", [1, 2, 8, 64, 4096, 2**13, 2**16, 2**20])
-def test_fast_transform(width):
-    x = np.random.default_rng(0).standard_normal((5, width)).astype(np.float32)
-    here, plain, there = x.astype(np.float64), x.copy(), torch.from_numpy(x).cuda()
-    backend("cpu").fwht(here)
-    backend("cpu").fwht(plain)
-    backend("gpu").fwht(there)
-    assert np.abs(there.cpu().numpy() - here).max() <= 2 * np.abs(plain - here).max() + 1e-6
-    with pytest.raises(InputError, match="a power of two, not 3"):
-        backend("gpu").fwht(torch.zeros((2, 3), device="cuda"))
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (1000, 37), (3000, 10_001)])
 def test_moments(n, k, dtype):

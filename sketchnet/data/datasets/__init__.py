@@ -43,7 +43,7 @@ def load_dataset(
     bytes.
 
     `random_state` draws the random parts; the same one gives the same parts everywhere. `synthetic` takes `n`, `d`,
-    `density` and `significant`.
+    `density` and `significant`, `cifar10` takes `raw`.
     """
     recipe = next((REGISTRY[known] for known in REGISTRY if _folded(known) == _folded(name)), None)
     if recipe is None:

@@ -1,0 +1,69 @@
+"""Errors of linear models on the original columns, beside networks on projected ones."""
+
+from reproduction.experiments.chapter4 import (
+    FEWER_DIGITS,
+    MNIST,
+    SMALLER,
+    VARIANTS,
+    fixed,
+    fixed_digits,
+    linear,
+    linear_digits,
+)  # fmt: skip
+from reproduction.experiments.experiment import Claim, Entry, Experiment
+
+PUBLISHED = {  # by the columns of VARIANTS, and MNIST
+    "LR": (44.90, 33.73, 25.72, 8.10),
+    "SVM": (44.90, 33.73, 25.72, 8.39),
+    "Gaussian RP + DNN": (35.66, 21.10, 7.94, 1.06),
+}
+MODELS = {"LR": "lr", "SVM": "svm"}
+_COLUMNS = (*VARIANTS, MNIST)
+
+
+def cells(scale) -> dict:
+    """By (series, x); the table of times asks for the same."""
+    found = {("Gaussian RP + DNN", x): fixed(scale, "gaussian", density) for x, density in VARIANTS.items()}
+    found["Gaussian RP + DNN", MNIST] = fixed_digits(scale, "gaussian")
+    for name, model in MODELS.items():
+        found |= {(name, x): linear(scale, model, density) for x, density in VARIANTS.items()}
+        found[name, MNIST] = linear_digits(scale, model)
+    return found
+
+
+def _entries(scale):
+    wanted = cells(scale)
+    table = [
+        Entry(name, x, wanted[name, x], published=value)
+        for name, row in PUBLISHED.items()
+        for x, value in zip(_COLUMNS, row)
+    ]
+    return table + [
+        Entry("SVM with a bias", x, linear(scale, "svm", density, bias=True)) for x, density in VARIANTS.items()
+    ]
+
+
+EXPERIMENT = Experiment(
+    label="tab:linear_accuracy_comparison",
+    title="Test errors of linear classifiers trained on the unprojected data",
+    entries=_entries,
+    x_name="data set",
+    unit="error (%)",
+    claims=(
+        Claim(
+            "LR and SVM models yielded almost identical performance (here: within 1 point).",
+            lambda values: all(abs(values("LR", x) - values("SVM", x)) <= 1 for x in _COLUMNS),
+        ),
+        Claim(
+            "On all evaluated data sets, the accuracy of the linear models was significantly lower than the accuracy "
+            "of DNNs with RP layer (here: errors are 3 points above).",
+            lambda values: all(
+                min(values(name, x) for name in MODELS) >= values("Gaussian RP + DNN", x) + 3 for x in _COLUMNS
+            ),
+        ),
+    ),
+    note="The dissertation's linear models have no bias term, as is LIBLINEAR's default. With one, in a row that is "
+    "ours, they do far better on the synthetic data: every significant non-zero of class 1 has mean 3, so the sum of a "
+    "row "
+    f"tells its class. C is chosen on a tenth of the training rows. {SMALLER} {FEWER_DIGITS}",
+)
