@@ -16,6 +16,7 @@ from sketchnet.cli.data import data_app
 from sketchnet.cli.encode import encode
 from sketchnet.cli.evaluate import evaluate
 from sketchnet.cli.explain import explain
+from sketchnet.cli.flags import in_flags
 from sketchnet.cli.ingest import ingest
 from sketchnet.cli.lines import check_output, one_line
 from sketchnet.cli.predict import predict
@@ -100,7 +101,7 @@ def run(
     except Interrupted:
         _fail("stopped as asked" + _go_on(), 1)
     except InputError as error:
-        _fail(error, 2)
+        _fail(in_flags(error), 2)
     except SketchnetError as error:
         _fail(error, 1)
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import Annotated, get_type_hints
 
 import typer
 
+from sketchnet.cli.flags import flag_of
 from sketchnet.errors import InputError, MissingFile
 from sketchnet.memory import format_memory, parse_memory
 
@@ -23,7 +24,6 @@ _FORMATS = {
     ".npz": "npz",
 }
 _HASHING = ("analyzer", "ngrams", "norm", "binary", "lowercase")
-_OPTIONS = {"ngram_range": "ngrams", "counts": "binary", "n_columns": "columns"}  # that say what a hash does
 _ENTRY_BYTES = 80  # of a shard while it is put together, per non-zero, in the whole process
 _NGRAM_BYTES = 1024  # of a chunk of strings while it is hashed, per byte of text
 _LINE_BYTES = {"svmlight": 12, "text": 20, "table": 16, "npz": 1}  # of a long line, per byte (text: and n of n-grams)
@@ -74,7 +74,7 @@ class InputOptions:
             stray = [name for name in names if getattr(self, name) is not None and kind not in others]
             if stray:
                 raise InputError(
-                    f"--{stray[0].replace('_', '-')} is for {' and '.join(others)}, but {inputs[0]} is read as {kind}"
+                    f"{flag_of(stray[0])} is for {' and '.join(others)}, but {inputs[0]} is read as {kind}"
                 )
         return kind
 
@@ -84,8 +84,8 @@ class InputOptions:
             return
         given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         if given:
-            name = given[0].replace("_", "-")
-            raise InputError(f"--{name} is for files, but {inputs[0]} is a folder: its rows have been read before")
+            flag = flag_of(given[0])
+            raise InputError(f"{flag} is for files, but {inputs[0]} is a folder: its rows have been read before")
 
     def source(self, inputs: list[Path], memory: str, seed: int, known: dict, scratch: Path):
         """(source, options of `ingest`) for the inputs; `known` is the description of a data set they must fit."""
@@ -257,7 +257,7 @@ def _said(name: str, learnt: dict) -> str:
     """What was learnt, as options say it."""
     from sketchnet.data.tables import MISSING
 
-    option, value = _OPTIONS.get(name, name), learnt[name]
+    flag, value = flag_of(name), learnt[name]
     if name == "missing":
         value = ", ".join(text for text in value if text not in MISSING)
     elif name == "ngram_range":
@@ -265,8 +265,8 @@ def _said(name: str, learnt: dict) -> str:
     elif name == "counts":
         value = not value
     if value in (None, False, ""):
-        return f"there was no --{option} there"
-    return f"it was --{option}{'' if value is True else f' {value}'} there"
+        return f"there was no {flag} there"
+    return f"it was {flag}{'' if value is True else f' {value}'} there"
 
 
 def _agreed(given: dict, learnt: dict | None, usual: dict) -> dict:
@@ -276,6 +276,6 @@ def _agreed(given: dict, learnt: dict | None, usual: dict) -> dict:
         return {**usual, **given}
     for name, value in given.items():
         if value != learnt[name]:
-            option, learnt = _OPTIONS.get(name, name), _said(name, learnt)
-            raise InputError(f"--{option} is not how the training rows were read: {learnt}")
+            learnt = _said(name, learnt)
+            raise InputError(f"{flag_of(name)} is not how the training rows were read: {learnt}")
     return learnt

@@ -28,7 +28,7 @@ from sketchnet.data.shards import (
     shard_folders,
     write_shard,
 )
-from sketchnet.errors import BeyondColumns, Contradiction, InputError
+from sketchnet.errors import BeyondColumns, Contradiction, InputError, Setting
 from sketchnet.storage import remove, tidy, workspace, workspace_of, write_json, writing
 
 _DATASET, _RECORD = "dataset.json", "ingest.json"
@@ -183,13 +183,14 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
         if not overwrite and (different or not record.exists()):
             key = (different or ["job"])[0]
             old, new = _differing(key, theirs.get(key), job.get(key))
-            way_out = "choose another name or ask to overwrite it (--overwrite)"
+            anew, size = Setting("overwrite", True), Setting(key, theirs.get(key))
+            way_out = f"choose another name or give {anew} to replace it"
             if old == new and key == "files":
-                raise InputError(f"{output} was read from {old} as it was earlier; {way_out}")
+                raise InputError(f"{output} was read from {old} as it was earlier; {way_out}", anew)
             what = f"its {key} is {old}, this one's is {new}"
             if key in ("chunk_bytes", "shard_entries"):
-                what = "it was read in pieces of another size (--memory)"
-            raise InputError(f"{output} is another data set, or an unfinished one: {what}; {way_out}")
+                what = f"it was read in pieces of another size ({size})"
+            raise InputError(f"{output} is another data set, or an unfinished one: {what}; {way_out}", anew, size)
         clear = overwrite and (bool(different) or not record.exists())
     with writing(output):
         output.mkdir(exist_ok=True)

@@ -11,7 +11,7 @@ from scipy import sparse
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.gather import concatenate, kind_of, take_rows
 from sketchnet.data.shards import map_shard, read_description, shard_folders
-from sketchnet.errors import InputError, MissingFile
+from sketchnet.errors import InputError, MissingFile, Setting
 
 _CHOICES = "rows are chosen by a slice, a mask of all rows or a one-dimensional array of integers"
 _MOST_LABELS = 2**24  # that a row may choose from
@@ -36,7 +36,8 @@ def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
             raise InputError(f"{folder} has {len(paths)} shards; its dataset.json says {description.get('shards')}")
         for key in ("classes", "hasher", "encoder", "base"):
             if _kept(description, key) != _kept(descriptions[0] if descriptions else description, key):
-                raise InputError(f"{folder} does not fit {folders[0]}: their {key} differ; ingest it --like the other")
+                like = Setting("like", str(folders[0]), "as the other was")
+                raise InputError(f"{folder} does not fit {folders[0]}: their {key} differ; read it {like}", like)
         found = [map_shard(path, verify) for path in paths]
         _check_sums(folder, description, found)
         parts += found

@@ -17,8 +17,8 @@ import numpy as np
 
 from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.table_chunks import NotANumber, TableChunk, shortened, some_of
-from sketchnet.errors import BadRows, InputError
+from sketchnet.data.table_chunks import SHORT, NotANumber, TableChunk, shortened, some_of
+from sketchnet.errors import BadRows, InputError, Setting
 
 FORMAT_VERSION = 1  # of TableEncoder.to_dict, and of the hash
 # The texts that pandas.read_csv takes for "no value", so that a file means the same here and there.
@@ -237,9 +237,9 @@ class TableEncoder:
             )
         extra = [x for x in chunk.columns if x not in self.kinds_ and x != self.label_ and x not in self.ignore]
         if extra:
+            ignoring = Setting("ignore", extra[:1])
             raise InputError(
-                f"{chunk.where(0)}: column {extra[0]!r} was not in the first table; name it in ignore "
-                "(--ignore) to leave it out"
+                f"{chunk.where(0)}: column {extra[0]!r} was not in the first table; {ignoring} leaves it out", ignoring
             )
 
     def _categorical(self, chunk: TableChunk, name: str):
@@ -280,16 +280,24 @@ class TableEncoder:
             raise self._no_number(chunk, name, bad, "the column is numeric") from None
         long = np.flatnonzero(np.abs(values) >= _EXACT) if self.numeric == "auto" else ()
         if len(long) and (text := chunk.columns[name].whole(int(long[0]))) is not None:
+            ignoring, coded = Setting("ignore", [name]), Setting("categorical", [name])
             raise InputError(
                 f"{chunk.where(int(long[0]))}, column {name!r}: {text} has more digits than a number keeps, as ids "
-                "do; name the column in ignore (--ignore), or in categorical (--categorical) if each is a category"
+                f"do; {ignoring} leaves the column out, {coded} takes each for a category",
+                ignoring,
+                coded,
             )
         return values, present
 
     def _no_number(self, chunk: TableChunk, name: str, bad: NotANumber, but: str) -> InputError:
+        coded = Setting("categorical", [name])
+        missing = Setting("missing", [bad.text], f"missing=[*MISSING, {bad.text!r}]")
+        absent = f", or {missing} if that means no value" if len(bad.text) <= SHORT else ""
         return InputError(
             f"{chunk.where(bad.row)}, column {name!r}: {shortened(bad.text)} is not a finite number, but {but}; mend "
-            "the cell, or name the column in categorical (--categorical) or the text in missing (--missing)"
+            f"the cell, or give {coded} if the column has codes{absent}",
+            coded,
+            missing,
         )
 
     def _labels(self, chunk: TableChunk) -> np.ndarray:

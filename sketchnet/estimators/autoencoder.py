@@ -154,7 +154,7 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         return self.model_.outputs(self._rows(X))
 
     def save(self, folder) -> None:
-        """Write a model folder, as `sketchnet train --task autoencoder` does."""
+        """Write a model folder, as the command line does for autoencoders."""
         check_is_fitted(self)
         self.model_.save(folder)
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, Setting
 from sketchnet.kernels import backend
 
 _PIECE = 1 << 16  # rows looked at together
@@ -87,9 +87,11 @@ def is_meta() -> bool:
 def check_table(d: int, per_column: float) -> None:
     """A table with weights for every column must be thinkable; the rest is the system's to say."""
     if d * per_column > 2**34:
+        hashed = Setting("hashed_columns", 1 << 24)
         raise InputError(
-            f"{d:,} columns would need {d * per_column:.3g} weights; ask for a hashed table of a chosen size "
-            "(hashed_columns; --set hashed_columns=16777216)"
+            f"{d:,} columns would need {d * per_column:.3g} weights; ask for a hashed table of a chosen size, such as "
+            f"{hashed}",
+            hashed,
         )
 
 

@@ -125,7 +125,7 @@ def test_another_jobs_unfinished_run_is_kept(tmp_path):
     other = SyntheticSource(Synthetic(n=2000, d=500, density=0.02, seed=4), "train", 50)
     with pytest.raises(InputError, match="is another data set, or an unfinished one: its synthetic is"):
         ingest(other, tmp_path / "x", shard_entries=1500)
-    with pytest.raises(InputError, match=r"it was read in pieces of another size \(--memory\); choose another name"):
+    with pytest.raises(InputError, match=r"in pieces of another size \(shard_entries=1500\); .* give overwrite=True"):
         ingest(source(), tmp_path / "x", shard_entries=1501)
     assert contents(tmp_path / "x") == before
 
