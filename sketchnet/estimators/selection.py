@@ -177,8 +177,8 @@ class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, Bas
             multiply(part, table, out[span])
         bad = backend().first_non_finite(out.ravel())
         if bad >= 0:
-            raise InputError(f"row {bad // table.shape[1]} times the components is beyond {np.finfo(out.dtype).max:.3g}, "
-                             f"the most that {out.dtype} can hold")  # fmt: skip
+            row, most = bad // table.shape[1], np.finfo(out.dtype).max
+            raise InputError(f"row {row} times the components is beyond {most:.3g}, the most that {out.dtype} can hold")
         return out
 
     def inverse_transform(self, X):

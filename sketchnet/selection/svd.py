@@ -32,9 +32,9 @@ def truncated_svd(X, n_components: int, *, n_iter: int = 5, n_oversamples: int =
 
     Halko, Martinsson and Tropp's method. A random combination of the rows is multiplied `n_iter` times by X^T X, with
     an orthonormal basis made of it each time; the SVD of X within the span of the last basis is the result. That takes
-    n_iter + 2 passes over the rows, and memory for two d x (n_components + n_oversamples) matrices: float32 if X is, else
-    float64. Singular values are right to rounding of the largest. Components have the sign that makes their largest
-    entry positive.
+    n_iter + 2 passes over the rows, and memory for two d x (n_components + n_oversamples) matrices: float32 if X is,
+    else float64. Singular values within the span are right to the rounding of the largest one in that type. Components
+    have the sign that makes their largest entry positive.
     """
     rows = as_rows(X).check()
     n, d = rows.n_rows, rows.n_columns
@@ -57,10 +57,12 @@ def truncated_svd(X, n_components: int, *, n_iter: int = 5, n_oversamples: int =
     for block in _blocks(rows, width):
         triangle = np.linalg.qr(np.vstack([triangle, multiply(block, basis)]), mode="r")
     _, values, turn = np.linalg.svd(triangle)
-    values, components = values[:k] / scale, (basis @ turn[:k].T.astype(dtype)).T
-    if values[0] > np.finfo(dtype).max:
-        raise InputError(f"the values of X are too large: its first singular value is beyond {np.finfo(dtype).max:.3g}, "
-                         f"the most that {dtype} can hold")  # fmt: skip
+    with np.errstate(over="ignore"):
+        values = values[:k] / scale
+    components = (basis @ turn[:k].T.astype(dtype)).T
+    most = np.finfo(dtype).max
+    if values[0] > most:
+        raise InputError(f"the largest singular value of X is beyond {most:.3g}, the most that {dtype} can hold")
     signs = np.sign(components[np.arange(k), np.abs(components).argmax(axis=1)])
     components = components * np.where(signs == 0, 1, signs).astype(dtype)[:, None]
     return TruncatedSVD(components, values.astype(dtype))
