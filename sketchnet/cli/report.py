@@ -90,8 +90,7 @@ def _of_predictions(model, path: Path, options: InputOptions, memory: str):
         names = names_of(model, source, parts, columns, 0)
     pairs = []
     if model.task.kind == "regression":
-        true = targets.astype(float) * model.task.deviation + model.task.mean
-        every = list(zip(true.tolist(), model.task.decide(outputs).tolist()))
+        every = list(zip(*(model.task.decide(numbers).tolist() for numbers in (targets[:, None], outputs))))
         pairs = every[:: max(1, -(-len(every) // _PAIRS))]
     features = list(zip(names, importance.tolist()))
     return OnRows(path.name, len(outputs), seconds, found, features, parts.shape[0], pairs)

@@ -73,10 +73,10 @@ def _one_a_row(name: str, given) -> np.ndarray:
 
 
 def _comment(comment: str | bytes | None) -> bytes:
-    """The lines of a comment, each behind its sign."""
+    """The lines of a comment, each behind its sign, cut and spaced as scikit-learn does."""
     try:
         text = comment.decode("ascii") if isinstance(comment, bytes) else comment or ""
-        lines = "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines()).encode()
+        lines = b"".join(b"# %s\n" % line for line in text.encode().splitlines())
     except (UnicodeError, AttributeError):
         raise InputError(f"the comment {comment!r} is not possible; it is text, or bytes of ASCII") from None
     if b"\0" in lines:

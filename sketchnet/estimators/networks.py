@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from sketchnet.errors import InputError
 from sketchnet.estimators.network_base import NetworkEstimator
+from sketchnet.training.targets import as_numbers
 from sketchnet.training.task import Task, several_kinds
 
 
@@ -173,6 +174,8 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
             found = np.unique(y if classes is None else classes)
         except TypeError:  # labels that cannot be sorted
             raise several_kinds(y if classes is None else classes) from None
+        if found.dtype.kind in "mM":  # which no model folder holds
+            raise InputError(f"labels have dtype {found.dtype}; classes are numbers or texts: give y.astype(str)")
         if not keep:
             self.classes_ = found
         if self.class_weight is not None:
@@ -213,7 +216,7 @@ class SketchRegressor(RegressorMixin, NetworkEstimator):
         return self.model_.task.decide(self._outputs(X)) if hasattr(self, "model_") else self._outputs(X)
 
     def _learn_labels(self, y, sample_weight, n, keep=False):
-        y = y if sparse.issparse(y) else np.asarray(y, np.float64)
+        y = y if sparse.issparse(y) else as_numbers(y)
         if y.ndim == 2 and y.shape[1] == 1 and not sparse.issparse(y):
             y = column_or_1d(y, warn=True)
         if y.ndim != 1:

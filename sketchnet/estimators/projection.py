@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchnet.checks import check_options
@@ -30,7 +33,8 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Roughly from the fastest to the most accurate. "srht_sparse" is the dissertation's form of SRHT; it takes its
         density from the number of rows seen in `fit`, ln(n)**2 / d.
     n_components : int or "auto", default=1000
-        Columns of the result. "auto" takes the Johnson-Lindenstrauss bound for the rows seen in `fit` and `eps`.
+        Columns of the result; more than X has raise a `DataDimensionalityWarning`. "auto" takes the
+        Johnson-Lindenstrauss bound for the rows seen in `fit` and `eps`.
     eps : float, default=0.1
         With n_components="auto", how far squared distances may be off.
     options : dict, default=None
@@ -95,7 +99,10 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.scheme == "srht_sparse":
             options.setdefault("density", SRHT.thesis_density(n, d))
         self.operator_: Operator = make_scheme(self.scheme, k, **options).sample(d, seed_of(self.random_state))
-        self.n_components_ = self.operator_.k
+        self.n_components_ = k = self.operator_.k
+        if k > d:
+            text = f"n_components={k} is more than the {d} columns of X: the projection widens them"
+            warnings.warn(text, DataDimensionalityWarning, stacklevel=2)
         return self
 
     def fit_transform(self, X, y=None):
@@ -104,7 +111,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.fit(X).transform(X)
 
     def transform(self, X):
-        """Project X: an array (n, n_components_), float32 if X is float32."""
+        """Project X: an array (n, n_components_), float32 if X is, else float64."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
         how = {"sparse_output": self.sparse_output, "memory": self.memory, "device": self.device}

@@ -15,6 +15,9 @@ from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet, open_shards
 from sketchnet.errors import InputError
 from sketchnet.estimators.seeds import seed_of
+from sketchnet.kernels import backend
+from sketchnet.projection.operator import output_dtype
+from sketchnet.projection.rows import joined_dtype, places
 from sketchnet.selection import chi2_scores, f_scores, information_gain, truncated_svd
 from sketchnet.selection.rows import as_rows
 from sketchnet.selection.svd import multiply
@@ -88,17 +91,19 @@ class ColumnSelector(SelectorMixin, _AnyRows, BaseEstimator):
         return self
 
     def transform(self, X):
-        """The kept columns: sparse rows stay sparse (a CSR matrix), an array stays an array."""
+        """The kept columns: sparse rows stay sparse (a CSR matrix), an array stays an array; float32 if X is, else
+        float64.
+        """
         check_is_fitted(self)
         X, _ = self._take(X, reset=False)
         if not isinstance(X, CsrBatch | ShardSet):
             return X[:, self.columns_]
-        kept = []
-        for part in as_rows(X).check().parts:
+        kept, parts = [], as_rows(X).check().parts
+        for part in parts:
             part = part.scipy()
             part.resize((part.shape[0], self.n_features_in_))
             kept.append(part[:, self.columns_])
-        return sparse.vstack(kept, format="csr")
+        return sparse.vstack(kept, format="csr", dtype=output_dtype(joined_dtype(parts)))
 
     def _get_support_mask(self):
         check_is_fitted(self)
@@ -162,14 +167,18 @@ class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, Bas
         return self
 
     def transform(self, X):
-        """X @ components_.T: a dense float32 array (n, n_components)."""
+        """X @ components_.T: a dense array (n, n_components), float32 if X is, else float64."""
         check_is_fitted(self)
         X, _ = self._take(X, reset=False)
-        rows, table = as_rows(X).check(), np.ascontiguousarray(self.components_.T)
-        out, start = np.empty((rows.n_rows, table.shape[1]), np.float32), 0
-        for part in rows.parts:
-            out[start : start + part.n_rows] = multiply(part, table)
-            start += part.n_rows
+        rows = as_rows(X).check()
+        table = np.ascontiguousarray(self.components_.T, output_dtype(joined_dtype(rows.parts)))
+        out = np.empty((rows.n_rows, table.shape[1]), table.dtype)
+        for part, span in zip(rows.parts, places(rows.parts)):
+            multiply(part, table, out[span])
+        bad = backend().first_non_finite(out.ravel())
+        if bad >= 0:
+            row, most = bad // table.shape[1], np.finfo(out.dtype).max
+            raise InputError(f"row {row} times the components is beyond {most:.3g}, the most that {out.dtype} can hold")
         return out
 
     def inverse_transform(self, X):
@@ -187,7 +196,7 @@ class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, Bas
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float32"]
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

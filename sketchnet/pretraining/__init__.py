@@ -14,6 +14,7 @@ _WHERE = {
     "make_rows": "rows",
     "pretrain_stack": "stack",
     "train_rbm": "rbm_training",
+    "train_rbm_once": "rbm_training",
 }
 
 __all__ = [*_WHERE]

@@ -152,6 +152,29 @@ def train_rbm(
     return rbm
 
 
+def train_rbm_once(rbm: RBM, rows, config: RBMTrainingConfig, velocity: dict[str, torch.Tensor] | None = None) -> dict:
+    """Train the RBM in place in one more pass over `rows`, which need not be those before; return its velocity, with
+    which the next pass goes on.
+
+    A pass counts as an epoch: for the momentum, and for what is drawn. Visible biases are set by the first rows.
+    The rate is that which fitted before, and stays.
+    """
+    passes = [record["stage"] for record in rbm.history]
+    state = None
+    if passes:
+        _survey(rbm, rows, False)
+        calmer = default_rate(*_kinds(rbm)) * _CALMER ** passes.count("rbm_restart")
+        config = dataclasses.replace(config, rate=calmer if config.rate is None else config.rate)
+        velocity = velocity or {f"velocity.{name}": torch.zeros(()) for name in _PARAMETERS}
+        tensors = {**{name: getattr(rbm, name) for name in _PARAMETERS}, **velocity}
+        notes = {"epoch": passes.count("rbm"), "step": 0, "error": 0.0, "seconds": 0.0, "history": rbm.history}
+        state = tensors, notes
+    config = dataclasses.replace(config, epochs=passes.count("rbm") + 1, schedule="constant")
+    saved: list[dict] = []
+    train_rbm(rbm, rows, config, state=state, save=lambda tensors, notes: saved.append(tensors))
+    return {name: tensor for name, tensor in saved[-1].items() if name.startswith("velocity.")}
+
+
 class _Learner:
     """Weights and their velocities, moved in place."""
 
@@ -161,8 +184,7 @@ class _Learner:
         self._generator = torch.Generator(rbm.device)
         self._seeds, self._at = None, (-1, -1)
         self._layer = layer
-        kinds = rbm.config.visible, rbm.config.hidden, rbm.config.n_visible
-        self.rate = default_rate(*kinds) if config.rate is None else config.rate
+        self.rate = default_rate(*_kinds(rbm)) if config.rate is None else config.rate
         self._sample = rbm.config.visible in _NOISY
 
     def step(self, batch, epoch: int, step: int) -> torch.Tensor:
@@ -205,6 +227,10 @@ class _Learner:
         for name in _PARAMETERS:
             getattr(self._rbm, name).copy_(tensors[name])
             self._velocity[name].copy_(tensors[f"velocity.{name}"])
+
+
+def _kinds(rbm: RBM) -> tuple[str, str, int]:
+    return rbm.config.visible, rbm.config.hidden, rbm.config.n_visible
 
 
 def copied(tensor: torch.Tensor) -> torch.Tensor:
