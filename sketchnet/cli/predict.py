@@ -12,6 +12,7 @@ import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.cli.seed import UnusedSeed
+from sketchnet.cli.streams import print_note
 from sketchnet.errors import InputError
 
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -60,7 +61,7 @@ def predict(
             done += batch.n_rows
             progress(rows.done, done)
     if output is not None:
-        print(f"{output}: {done:,} predictions")
+        print_note(f"{output}: {done:,} predictions")
 
 
 def _lines(model, outputs, proba: bool) -> Iterator[str]:

@@ -13,6 +13,7 @@ import typer
 from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.cli.lines import check_output
 from sketchnet.cli.seed import UnusedSeed
+from sketchnet.cli.streams import print_note
 from sketchnet.errors import InputError
 
 _FEATURES, _FEATURE_ROWS = 30, 1000  # columns that are shown, and the rows that they are found in
@@ -73,9 +74,9 @@ def report(
         for path, text in written:
             both.enter_context(atomic_writing(path)).write(text.encode())
     if as_json:
-        print(json.dumps({"out": str(out), **summary}))
+        print_note(json.dumps({"out": str(out), **summary}))
         return
-    print(f"{out}: {_said(summary)}")
+    print_note(f"{out}: {_said(summary)}")
 
 
 def _said(summary: dict) -> str:

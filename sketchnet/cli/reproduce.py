@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from sketchnet.cli.streams import print_note
 from sketchnet.errors import InputError, SketchnetError
 
 
@@ -63,12 +64,12 @@ def reproduce(
     found = {"results": str(out / RESULTS), "seconds": round(time.perf_counter() - begun, 1)}
     found |= {"missing": left, "failed": failed}
     if as_json:
-        print(json.dumps({**found, "labels": summary}))
+        print_note(json.dumps({**found, "labels": summary}))
     else:
         for label, counts in summary.items():
-            print(f"{label:<32}" + ", ".join(f"{number} {what}" for what, number in counts.items() if number))
+            print_note(f"{label:<32}" + ", ".join(f"{number} {what}" for what, number in counts.items() if number))
         if left:
-            print(f"{left} measurements could not be made here; the report says why")
-        print(f"in {found['seconds']} s; a page of it: sketchnet report {found['results']} --out report.html")
+            print_note(f"{left} measurements could not be made here; the report says why")
+        print_note(f"in {found['seconds']} s; a page of it: sketchnet report {found['results']} --out report.html")
     if failed:
         raise SketchnetError(f"{failed} measurements failed; the first: {one_line(results.failures[0])}")
