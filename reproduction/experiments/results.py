@@ -10,6 +10,8 @@ from reproduction.experiments.experiment import Cell, Experiment, Values
 from sketchnet.errors import InputError, StorageError
 from sketchnet.storage import check_regular, writing
 
+_BEGINNING = '{"scale": "'  # of every line, also of one that was cut off
+
 
 def why_none(record: dict) -> tuple[str, str] | None:
     """Of a record without numbers: "missing", if a data set or a package is, or "failed", and the reason."""
@@ -43,7 +45,7 @@ class Results:
             text = self.path.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise StorageError(f"cannot read {self.path}: {error.strerror}") from None
-        records, lines = [], text.splitlines()
+        records, lines = [], text.split("\n")
         for line in lines:
             try:
                 record = json.loads(line)
@@ -51,7 +53,7 @@ class Results:
                 continue  # cut off while it was written; it will be measured again
             if isinstance(record, dict) and {"scale", "recipe", "settings", "seed", "found"} <= record.keys():
                 records.append(record)
-        if not records and "\n" in text.strip("\n"):  # more than one line that was cut off
+        if not records and not all(_BEGINNING.startswith(line[: len(_BEGINNING)]) for line in lines):
             raise InputError(f"{self.path} has lines, but no results; choose another place for them")
         return records
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.cli.streams import print_note
 from sketchnet.errors import InputError, StorageError
 
 
@@ -63,9 +64,9 @@ def encode(
     if output is None:
         return
     if as_json:
-        print(json.dumps({"output": str(output), "rows": done, "codes": width, "dtype": np.dtype(dtype).name}))
+        print_note(json.dumps({"output": str(output), "rows": done, "codes": width, "dtype": np.dtype(dtype).name}))
     else:
-        print(f"{output}: {done:,} x {width}, {np.dtype(dtype).name}")
+        print_note(f"{output}: {done:,} x {width}, {np.dtype(dtype).name}")
 
 
 def codes_of(model, rows) -> Iterator:

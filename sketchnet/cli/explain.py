@@ -93,7 +93,7 @@ def names_of(model, source, found, columns, first: int) -> list[str]:
     """Names of the columns; of hashed n-grams, as they stand in some of the rows that have the column."""
     import numpy as np
 
-    from sketchnet.evaluation.column_names import column_names
+    from sketchnet.data.column_names import column_names
 
     strings = []
     if model.data.get("hasher") and source.source is not None:

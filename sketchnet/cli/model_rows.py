@@ -119,6 +119,10 @@ def options_for(model, path: Path, options: InputOptions) -> InputOptions:
         raise InputError(f"--label {options.label} is not what the model learnt; that was {learnt}")
     if kind == "table" and not known.get("encoder") and not is_sparse(path):
         raise InputError(f"{path} cannot be read as a table: the model was not trained on one")
+    width = _as_wide(model, known).get("columns")
+    of_ids = not (known.get("hasher") or known.get("encoder"))
+    if of_ids and width is not None and (options.columns or 0) > width:
+        options = replace(options, columns=width)  # who reads the rows can say where an id is beyond it
     return options
 
 
@@ -187,9 +191,6 @@ class ModelRows:
         if options.skip_bad_lines:
             raise InputError("--skip-bad-lines is not possible here: answers would no longer be those of their lines")
         self._data, self._options = None, replace(options_for(model, path, options), label_column=None)
-        width = self._known.get("columns")
-        if self._options.format == "svmlight" and width is not None and (self._options.columns or 0) > width:
-            self._options = replace(self._options, columns=width)  # who reads the text can say where an id is beyond it
         if self._stdin:
             if self._options.format not in ("svmlight", "text"):
                 raise InputError(f"{self._options.format} cannot come from standard input; give a file")

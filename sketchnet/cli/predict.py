@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.cli.streams import print_note
 from sketchnet.errors import InputError
 
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -58,7 +59,7 @@ def predict(
             done += batch.n_rows
             progress(rows.done, done)
     if output is not None:
-        print(f"{output}: {done:,} predictions")
+        print_note(f"{output}: {done:,} predictions")
 
 
 def _lines(model, outputs, proba: bool) -> Iterator[str]:

@@ -26,6 +26,14 @@ def standard_input():
     return sys.stdin.buffer
 
 
+def print_note(text: str) -> None:
+    """Print a line on work whose result lies in files; that its reader has had enough does not stop the work."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        output_is_lost()
+
+
 def output_is_lost() -> bool:
     """Whether standard output takes no more. If so, what is left goes nowhere: Python would try again when it ends."""
     try:

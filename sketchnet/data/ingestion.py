@@ -72,8 +72,7 @@ def ingest(
     output, job = Path(output), _job(source, n_columns, shard_entries)
     with writing(output):
         output.absolute().parent.mkdir(parents=True, exist_ok=True)
-    if output.is_symlink():
-        output = output.resolve()  # what it leads to is replaced, not the link
+    output = _resolve_folder(output)
     with workspace(output) as work:
         old, new = work / "replaced", work / "replacing"
         if os.path.lexists(old) and not output.exists() and _is_whole(new):
@@ -194,11 +193,11 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
         clear = overwrite and (bool(different) or not record.exists())
     with writing(output):
         output.mkdir(exist_ok=True)
+        for work in output.glob(".*.sketchnet"):  # that a run which was killed has left
+            tidy(output / work.name[1:].removesuffix(work.suffix))
         if clear:
             _clear(output, job)
         write_json(record, {"format": 1, "job": job})
-        for work in output.glob(".*.sketchnet"):  # that a run which was killed has left
-            tidy(output / work.name[1:].removesuffix(work.suffix))
     folders = shard_folders(output)
     manifests = [read_manifest(path) for path in folders]
     rows = sum(manifest["shape"][0] for manifest in manifests)
@@ -224,6 +223,21 @@ def _differing(key: str, *values) -> list:
         names = [name for name in {**values[0], **values[1]} if values[0].get(name) != values[1].get(name)]
         return [", ".join(f"{name}={value.get(name)!r}" for name in names) for value in values]
     return list(values)
+
+
+def check_folder(output: Path) -> None:
+    """Raise if what lies where a data set is to be written, or beside it, is none of ours."""
+    output = _resolve_folder(output)
+    if output.parent.is_dir():
+        with workspace(output, keep=True):
+            _check_ours(output)
+
+
+def _resolve_folder(output: Path) -> Path:
+    """Return what a link leads to: that is replaced, not the link."""
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output} is no folder; choose another name for the data set")
+    return output.resolve() if output.is_symlink() else output
 
 
 def _check_ours(output: Path) -> None:

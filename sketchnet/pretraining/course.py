@@ -10,7 +10,7 @@ from torch import nn
 
 from sketchnet.data.batches import iterate_batches
 from sketchnet.data.csr import CsrBatch
-from sketchnet.errors import InputError, Interrupted
+from sketchnet.errors import InputError, Interrupted, TrainingError
 from sketchnet.memory import parse_memory
 from sketchnet.nn import Autoencoder, SketchNetwork
 from sketchnet.nn.norm import BatchNorm
@@ -22,6 +22,7 @@ from sketchnet.pretraining.stack import LayerSpec, pretrain_stack
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.course import Run, Supervised
+from sketchnet.training.divergence import tell_largest
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 
@@ -139,6 +140,8 @@ def _pretrain(model: Model, layers: list[LayerSpec], visible: str, first, exampl
             layers, visible, rows, config, valid=held, memory=budget, report=run.report, tick=run.tick,
             asked_to_stop=lambda: run.team.any(run.asked_to_stop()), save=save, state=state,
         )  # fmt: skip
+    except TrainingError as error:
+        raise TrainingError(f"{error}: {tell_largest(model, examples.data)}") from None
     except Interrupted:
         run.team.wait()  # who leaves early takes the others along, in the middle of writing
         raise

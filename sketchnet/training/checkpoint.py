@@ -181,6 +181,9 @@ def check_place(folder: Path) -> None:
     """Raise if a folder holds what a model would spoil: a data set, or another program's files."""
     if (folder / "dataset.json").exists():
         raise InputError(f"{folder} is a data set; choose another folder for the model")
+    for name in FILES:
+        if (folder / name).is_symlink() and not (folder / name).exists():
+            raise InputError(f"{folder / name} is a link to nothing; remove it, or choose another folder")
     config = None
     with suppress(OSError, ValueError, RecursionError):  # a damaged file may have been a model's
         config = json.loads((folder / CONFIG).read_text())

@@ -22,6 +22,7 @@ from sketchnet.memory import pages_kept, ran_out
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.course import Course, Progress, Run, Supervised, silent
+from sketchnet.training.divergence import explain_divergence
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 from sketchnet.training.processes import Processes
@@ -114,20 +115,21 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course: Cou
     with torch.random.fork_rng(devices=_cuda(network)), closing(steps), team.training(network):
         if run.resuming:
             _load(tensors, network, steps)
+            del tensors  # else they stay until training ends
             run.begun -= run.progress.seconds
-        best = _Epochs(model, steps, valid, run).go()
+        best = _Epochs(model, steps, examples, valid, run).go()
     team.wait()
     if run.progress.best_epoch < 0:
-        raise TrainingError(f"no epoch gave a finite error: {_advice(model.training, run.folder)}")
+        raise TrainingError(f"no epoch gave a finite error: {_explain(model, examples, run)}")
     _finish(model, examples, valid, course, run, best)
 
 
 class _Epochs:
     """The epochs that `run.progress` leaves to do."""
 
-    def __init__(self, model: Model, steps: Steps, valid: Examples | None, run: Run):
-        self._network, self._config = model.network, model.training
-        self._steps, self._valid, self._run = steps, valid, run
+    def __init__(self, model: Model, steps: Steps, examples: Examples, valid: Examples | None, run: Run):
+        self._model, self._network, self._config = model, model.network, model.training
+        self._steps, self._examples, self._valid, self._run = steps, examples, valid, run
         self._best: dict[str, torch.Tensor] | None = None
 
     def go(self) -> dict[str, torch.Tensor] | None:
@@ -148,7 +150,7 @@ class _Epochs:
         for loss, weight in steps.epoch(state.epoch, state.step):
             if not np.isfinite(loss):
                 place = f"epoch {state.epoch + 1}, step {state.step + 1}"
-                raise TrainingError(f"the loss is {loss / weight} in {place}: {self._advice()}")
+                raise TrainingError(f"the loss is {loss / weight} in {place}: {self._explain()}")
             state.loss, state.weight = state.loss + loss, state.weight + weight
             state.step, state.seconds = state.step + 1, time.perf_counter() - self._run.begun
             done = state.epoch * steps.n_batches + state.step
@@ -175,7 +177,7 @@ class _Epochs:
             reached = self._steps.evaluate(self._valid)
             record |= {"valid_error": reached[0], "valid_loss": reached[1]}
         if team.any(not (all(map(np.isfinite, reached)) and _is_finite(network))):
-            raise TrainingError(f"epoch {state.epoch + 1} left weights too large: {self._advice()}")
+            raise TrainingError(f"epoch {state.epoch + 1} left weights too large: {self._explain()}")
         state.seconds = team.first_says(time.perf_counter() - self._run.begun)
         self._run.note({**record, "seconds": round(state.seconds, 3)})
         reached = (round(reached[0], 6), reached[1])  # errors of weights next to nothing are ties
@@ -197,13 +199,14 @@ class _Epochs:
         run = self._run
         if run.folder is None or not run.team.is_first:
             return
-        tensors = {f"network.{name}": tensor for name, tensor in self._network.state_dict().items()}
-        tensors |= {f"optimiser.{name}": tensor for name, tensor in self._steps.state().items()}
+        network, state = self._network.state_dict(), self._steps.state()
+        tensors = {f"network.{name}": network[name] for name in network if not _is_table(name, state)}
+        tensors |= {f"optimiser.{name}": tensor for name, tensor in state.items()}
         checkpoint.write_tensors(run.folder / checkpoint.CHECKPOINT, tensors, asdict(run.progress))
         checkpoint.write_history(run.folder, run.progress.history)
 
-    def _advice(self) -> str:
-        return _advice(self._config, self._run.folder)
+    def _explain(self) -> str:
+        return _explain(self._model, self._examples, self._run)
 
 
 def _finish(model: Model, examples: Examples, valid: Examples | None, course: Course, run: Run, best) -> None:
@@ -240,9 +243,10 @@ def _is_finite(network: nn.Module) -> bool:
     return all(bool(tensor.isfinite().all()) for tensor in network.state_dict().values())
 
 
-def _advice(config: TrainingConfig, folder: Path | None) -> str:
-    kept = f"; {folder} keeps the state before it" if folder is not None and checkpoint.has_begun(folder) else ""
-    return f"the rate {config.rate:g} may be too high, or values too large{kept}"
+def _explain(model: Model, examples: Examples, run: Run) -> str:
+    kept = run.folder is not None and checkpoint.has_begun(run.folder)
+    explained = explain_divergence(model, examples.data, model.training.rate)
+    return explained + (f"; {run.folder} keeps the state before it" if kept else "")
 
 
 def train_once(model: Model, examples: Examples, optimiser) -> None:
@@ -261,7 +265,8 @@ def train_once(model: Model, examples: Examples, optimiser) -> None:
                 loss = batch_loss(task, network(network.read(batch, key)), examples, rows, len(rows))
                 value = float(loss.detach())
                 if not np.isfinite(value):
-                    raise TrainingError(f"the loss is {value} in step {step + 1}: the rates may be too high")
+                    explained = explain_divergence(model, examples.data, config.rate)
+                    raise TrainingError(f"the loss is {value} in step {step + 1}: {explained}")
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
@@ -281,8 +286,14 @@ def _load(tensors: dict, network: nn.Module, steps: Steps) -> None:
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")
         parts[part][rest] = tensor
-    network.load_state_dict(parts["network"])
+    tables = {name: own for name, own in network.state_dict().items() if _is_table(name, parts["optimiser"])}
+    network.load_state_dict({**tables, **parts["network"]})
     steps.load_state(parts["optimiser"])
+
+
+def _is_table(name: str, state: dict) -> bool:
+    """Whether weights stand in the rows that the optimiser keeps: a checkpoint need not have them twice."""
+    return f"sparse.{name.removesuffix('.weight')}" in state
 
 
 @contextmanager

@@ -237,3 +237,11 @@ def test_files_without_checksums_are_told_once(tmp_path):
     done = in_process("ingest", "x.svm.zst", "out", cwd=tmp_path)
     said = "sketchnet: x.svm.zst was packed without checksums: damage may go unseen\n"
     assert (done.returncode, done.stderr) == (0, said)
+
+
+def test_synth_looks_at_both_places_before_it_makes_the_first(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "test").write_text("mine")
+    command = ("synth", "out", "-n", "20", "-d", "20", "--density", "0.1")
+    bad(*command, message="out/test is no folder; choose another name for the data set", cwd=tmp_path)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["test"]

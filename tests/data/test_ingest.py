@@ -229,3 +229,21 @@ def test_input_of_which_nothing_could_be_read_leaves_nothing(tmp_path):
         ingest(Broken(0), tmp_path / "x")
     assert [path.name for path in tmp_path.rglob("*")] == ["x"]
     assert ingest(source(), tmp_path / "x")["rows"] > 0
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "letter").write_text("mine")
+    (tmp_path / "x").symlink_to("letter")
+    for name in ("letter", "x"):
+        with pytest.raises(InputError, match=f"{name} is no folder; choose another name"):
+            ingest(source(), tmp_path / name)
+    assert (tmp_path / "letter").read_text() == "mine"
+
+
+def test_what_is_foreign_in_the_folder_is_told_before_anything_is_written(tmp_path):
+    (tmp_path / "x" / ".shard-00000.sketchnet").mkdir(parents=True)
+    (tmp_path / "x" / ".shard-00000.sketchnet" / "letter").write_text("mine")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="it is not sketchnet's; move it away"):
+        ingest(source(), tmp_path / "x")
+    assert contents(tmp_path) == before

@@ -8,10 +8,10 @@ import torch
 from scipy import sparse
 
 from sketchnet.data import CsrBatch
+from sketchnet.data.column_names import column_names
 from sketchnet.data.ngrams import NgramHasher
 from sketchnet.errors import InputError
 from sketchnet.evaluation.attribution import contributions, top_columns
-from sketchnet.evaluation.column_names import column_names
 from sketchnet.nn import NetworkConfig, SketchNetwork
 from sketchnet.training import Model, Task, TrainingConfig
 from sketchnet.training.defaults import build_model

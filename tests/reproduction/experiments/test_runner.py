@@ -200,10 +200,17 @@ def test_two_processes_cannot_write_one_file(tmp_path, calls):
 
 
 def test_a_file_that_has_no_results_is_left_alone(tmp_path, calls):
-    (tmp_path / RESULTS).write_text("my own\nresults\n")
-    with pytest.raises(InputError, match=f"{RESULTS} has lines, but no results"):
-        reproduce([toy_experiment(1)], "smoke", tmp_path)
-    assert (tmp_path / RESULTS).read_text() == "my own\nresults\n"
+    for text in ("my own\nresults\n", "mine\n", '{"scale": 3}\n'):
+        (tmp_path / RESULTS).write_text(text)
+        with pytest.raises(InputError, match=f"{RESULTS} has lines, but no results"):
+            reproduce([toy_experiment(1)], "smoke", tmp_path)
+        assert (tmp_path / RESULTS).read_text() == text
+
+
+def test_lines_that_were_cut_off_are_no_ones_else(tmp_path, calls):
+    (tmp_path / RESULTS).write_text('{"sca\n{"scale": "smoke", "rec')
+    reproduce([toy_experiment(1)], "smoke", tmp_path)
+    assert len(calls) == len(Results(tmp_path / RESULTS)) == 1
 
 
 def test_time_is_measured_alone(tmp_path, calls, monkeypatch):
