@@ -12,8 +12,8 @@ import sketchnet
 
 PACKAGE = Path(sketchnet.__file__).parent
 ORDER = """
-errors checks memory storage random kernels data projection selection normalisation nn training pretraining evaluation
-estimators baselines experiments report cli __main__
+errors escapes checks memory storage random kernels data projection selection normalisation nn training pretraining
+evaluation estimators baselines experiments report cli __main__
 """.split()
 
 

@@ -17,6 +17,7 @@ from sketchnet.cli.evaluate import evaluate
 from sketchnet.cli.explain import explain
 from sketchnet.cli.ingest import ingest
 from sketchnet.cli.predict import predict
+from sketchnet.cli.printing import print_line, tell
 from sketchnet.cli.project import project
 from sketchnet.cli.report import report
 from sketchnet.cli.reproduce import reproduce
@@ -51,7 +52,7 @@ app.command()(train)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"sketchnet {__version__}")
+        print_line(f"sketchnet {__version__}")
         raise typer.Exit
 
 
@@ -119,5 +120,5 @@ def _verb() -> str:
 
 
 def _fail(message: object, code: int) -> None:
-    print(f"sketchnet: {message}", file=sys.stderr)
+    tell(f"sketchnet: {message}")
     sys.exit(code)

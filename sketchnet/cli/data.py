@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from sketchnet.cli.lines import print_table
+from sketchnet.cli.printing import print_json, print_table
 from sketchnet.cli.seed import UnusedSeed
+from sketchnet.escapes import escape_controls
 
 data_app = typer.Typer(
     no_args_is_help=True,
@@ -57,7 +57,7 @@ def list_command(
 
     infos = list_datasets()
     if as_json or context.obj:  # also before the word list
-        print(json.dumps([{**asdict(info), "path": info.path and str(info.path)} for info in infos], indent=2))
+        print_json([{**asdict(info), "path": info.path and str(info.path)} for info in infos], indent=2)
         return
     rows = [_row(info) for info in infos]
     if sys.stdout.isatty():
@@ -82,5 +82,5 @@ def _show(rows: list[tuple[str, ...]]) -> None:
         # The path may be broken into lines, the figures never.
         table.add_column(column, justify="left" if at in _LEFT else "right", no_wrap=at < len(_COLUMNS) - 1)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape_controls, row))
     Console(highlight=False, markup=False).print(table)

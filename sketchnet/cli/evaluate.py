@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.cli.lines import check_output, print_table
+from sketchnet.cli.lines import check_output
+from sketchnet.cli.printing import print_json, print_line, print_table
 from sketchnet.cli.seed import UnusedSeed
 from sketchnet.errors import InputError
 
@@ -70,12 +70,13 @@ def evaluate(
 
         draw_calibration(found, loaded.class_names[1] if loaded.task.kind == "binary" else None, calibration_plot)
     if as_json:
-        print(json.dumps({"rows": len(outputs), "classes": json_classes(loaded), **found}))
+        print_json({"rows": len(outputs), "classes": json_classes(loaded), **found})
         return
     figures = {name: value for name, value in found.items() if not isinstance(value, list)}
     print_table([["rows", f"{len(outputs):,}"], *([name.replace("_", " "), f"{x:.5g}"] for name, x in figures.items())])
     if "confusion" in found and len(loaded.class_names) <= _MOST_CLASSES:
-        print("\nrows are true classes, columns predicted ones")
+        print_line()
+        print_line("rows are true classes, columns predicted ones")
         lines = [[name, *map(str, row)] for name, row in zip(loaded.class_names, found["confusion"])]
         print_table([["", *loaded.class_names], *lines])
 

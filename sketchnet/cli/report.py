@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.cli.lines import check_output
+from sketchnet.cli.printing import print_json, print_line
 from sketchnet.cli.seed import UnusedSeed
 from sketchnet.errors import InputError
 
@@ -73,9 +73,9 @@ def report(
         for path, text in written:
             both.enter_context(atomic_writing(path)).write(text.encode())
     if as_json:
-        print(json.dumps({"out": str(out), **summary}))
+        print_json({"out": str(out), **summary})
         return
-    print(f"{out}: {_said(summary)}")
+    print_line(f"{out}: {_said(summary)}")
 
 
 def _said(summary: dict) -> str:

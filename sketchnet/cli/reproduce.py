@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sketchnet.cli.printing import print_json, print_line
 from sketchnet.errors import InputError, SketchnetError
 
 
@@ -38,7 +38,6 @@ def reproduce(
     Example: sketchnet reproduce tab:dr_accuracy_comparison --scale small && sketchnet report reproduction/results.jsonl
     """
     from sketchnet.checks import check_choice
-    from sketchnet.cli.lines import one_line
     from sketchnet.cli.progress import progress_steps
     from sketchnet.experiments import LABELS, SCALES, find_experiment
     from sketchnet.experiments.runner import RESULTS, missing_cells
@@ -48,7 +47,11 @@ def reproduce(
     check_choice("scale", scale, SCALES)
     if as_list:
         titles = {label: find_experiment(label).title for label in LABELS}
-        print(json.dumps(titles) if as_json else "\n".join(f"{label:<32}{title}" for label, title in titles.items()))
+        if as_json:
+            print_json(titles)
+            return
+        for label, title in titles.items():
+            print_line(f"{label:<32}{title}")
         return
     if not labels:
         raise InputError("no label is given; name some, or all (sketchnet reproduce --list shows them)")
@@ -63,12 +66,12 @@ def reproduce(
     found = {"results": str(out / RESULTS), "seconds": round(time.perf_counter() - begun, 1)}
     found |= {"missing": left, "failed": failed}
     if as_json:
-        print(json.dumps({**found, "labels": summary}))
+        print_json({**found, "labels": summary})
     else:
         for label, counts in summary.items():
-            print(f"{label:<32}" + ", ".join(f"{number} {what}" for what, number in counts.items() if number))
+            print_line(f"{label:<32}" + ", ".join(f"{number} {what}" for what, number in counts.items() if number))
         if left:
-            print(f"{left} measurements could not be made here; the report says why")
-        print(f"in {found['seconds']} s; a page of it: sketchnet report {found['results']} --out report.html")
+            print_line(f"{left} measurements could not be made here; the report says why")
+        print_line(f"in {found['seconds']} s; a page of it: sketchnet report {found['results']} --out report.html")
     if failed:
-        raise SketchnetError(f"{failed} measurements failed; the first: {one_line(results.failures[0])}")
+        raise SketchnetError(f"{failed} measurements failed; the first: {results.failures[0]}")

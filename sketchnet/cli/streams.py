@@ -8,15 +8,18 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from sketchnet.cli.printing import tell
 from sketchnet.errors import InputError, StorageError, UncheckedWarning
 
 
 def check_streams() -> None:
-    """Python has no object for a stream that was closed from the start (`>&-`)."""
+    """Raise if standard output was closed from the start (`>&-`): Python has no object for it then."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (to the end)
     if sys.stdout is None:
         raise StorageError("standard output is closed; to see nothing, send it to /dev/null")
+    if hasattr(sys.stdout, "reconfigure"):  # a name may have letters that the terminal's encoding lacks
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def standard_input():
@@ -50,7 +53,7 @@ def warnings_told() -> Iterator[None]:
                 others(message, category, *place)
             elif str(message) not in told:
                 told.add(str(message))
-                print(f"sketchnet: {message}", file=sys.stderr)
+                tell(f"sketchnet: {message}")
 
         warnings.showwarning = show
         yield

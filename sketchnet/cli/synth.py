@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from sketchnet.cli.printing import print_json, print_line
 
 
 def synth(
@@ -41,8 +42,8 @@ def synth(
         summary[part] = {name: made[name] for name in ("rows", "columns", "entries", "shards")}
     seconds = time.perf_counter() - start
     if as_json:
-        print(json.dumps({"output": str(output), "seconds": seconds, **summary}))
+        print_json({"output": str(output), "seconds": seconds, **summary})
         return
     for part, made in summary.items():
-        print(f"{output / part}: {made['rows']:,} x {made['columns']:,}, {made['entries']:,} non-zeros")
-    print(f"in {seconds:.1f} s")
+        print_line(f"{output / part}: {made['rows']:,} x {made['columns']:,}, {made['entries']:,} non-zeros")
+    print_line(f"in {seconds:.1f} s")

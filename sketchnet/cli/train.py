@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.cli.printing import print_json, print_line
 from sketchnet.errors import InputError
 
 _TASKS = ("auto", "regression", "autoencoder")
@@ -119,14 +119,14 @@ def train(
         model = learning.build(examples.data, known)
         model.network.to(choose_device(device, model, examples.data.n_rows))
         if not as_json and team.is_first:
-            print(learning.describe(model, examples.data.n_rows))
+            print_line(learning.describe(model, examples.data.n_rows))
         bar = progress_steps(f"training {out.name}") if team.is_first else nullcontext()
         with bar as tick, _scalars(out, tensorboard and team.is_first) as log:
 
             def report(record: dict) -> None:
                 log(record)
                 if not as_json:
-                    print(_sentence(record, learning), flush=True)
+                    print_line(_sentence(record, learning))
 
             how = {"course": learning.course(model), "overwrite": overwrite, "memory": memory, "loaded": loaded}
             run(model, examples, chosen_by, folder=out, **how, report=report, tick=tick)
@@ -139,12 +139,12 @@ def _tell(out: Path, history: list[dict], found: dict, next_verb: str, as_json: 
     """How the finished model did on the test rows, and what to do with it."""
     if as_json:
         best = next(record["best_epoch"] for record in history if "best_epoch" in record)
-        print(json.dumps({"model": str(out), "best_epoch": best, "history": history, "test": found}))
+        print_json({"model": str(out), "best_epoch": best, "history": history, "test": found})
         return
     for name, value in found.items():
         if not isinstance(value, list | dict):
-            print(f"test {name.replace('_', ' ')}: {value:.5g}")
-    print(f"{out}: done; try `sketchnet {next_verb} {out} FILE`")
+            print_line(f"test {name.replace('_', ' ')}: {value:.5g}")
+    print_line(f"{out}: done; try `sketchnet {next_verb} {out} FILE`")
 
 
 def _examples(learning, rows, path: Path):

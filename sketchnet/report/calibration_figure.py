@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sketchnet.data.compression import atomic_writing
+from sketchnet.escapes import escape_controls
 
 
 def draw_calibration(found: dict, positive: str | None, path: str | Path) -> None:
@@ -18,7 +19,7 @@ def draw_calibration(found: dict, positive: str | None, path: str | Path) -> Non
     mean, share, count = ([bin[key] for bin in found["calibration"]] for key in keys)
     what = "the likeliest class"
     if positive is not None:
-        what = "class " + positive.replace("$", r"\$")  # a plain one begins a formula
+        what = "class " + escape_controls(positive).replace("$", r"\$")  # a plain one begins a formula
     figure = Figure(figsize=(5, 6), layout="constrained")
     upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 1])
     upper.plot([0, 1], [0, 1], color="0.7", label="perfect")

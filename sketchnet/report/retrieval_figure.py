@@ -9,6 +9,7 @@ import numpy as np
 
 from sketchnet.data.compression import atomic_writing
 from sketchnet.errors import InputError
+from sketchnet.escapes import escape_controls
 from sketchnet.evaluation.retrieval import RetrievalResult
 
 _FORMATS = ("png", "pdf", "svg")
@@ -62,4 +63,4 @@ def _ranks_to_show(n: int) -> np.ndarray:
 
 def _plain(name: str) -> str:
     """A name as it is, where matplotlib would see a formula."""
-    return name.replace("$", r"\$")
+    return escape_controls(name).replace("$", r"\$")

@@ -1,0 +1,42 @@
+"""What verbs print: lines and JSON as answers, notes on standard error. No other module prints: names, and whatever
+comes from data, may hold anything, and here a terminal is kept from obeying it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection, Sequence
+
+from sketchnet.escapes import escape_controls, escape_json
+
+
+def print_line(text: str = "") -> None:
+    """Print a line of an answer."""
+    print(escape_controls(text), flush=True)
+
+
+def print_json(value: object, indent: int | None = None) -> None:
+    """Print a value as JSON."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(f"{json_text(value, indent)}\n".encode())  # JSON is UTF-8, whatever the terminal's encoding
+    sys.stdout.buffer.flush()
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """Return a value as JSON; without `indent`, on one line."""
+    return escape_json(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def print_table(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> None:
+    """Print names, in the columns `left`, to the left, figures to the right."""
+    rows = [[escape_controls(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        cells = (cell.ljust(w) if at in left else cell.rjust(w) for at, (cell, w) in enumerate(zip(row, widths)))
+        print_line("  ".join(cells).rstrip())
+
+
+def tell(text: str) -> None:
+    """Print a line that is no answer, on standard error."""
+    print(escape_controls(text), file=sys.stderr)
