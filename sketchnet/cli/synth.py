@@ -29,12 +29,13 @@ def synth(
     from sketchnet.data.ingestion import ingest
     from sketchnet.data.sources import SyntheticSource
     from sketchnet.data.synthetic import Synthetic
+    from sketchnet.storage import make_folder
 
     start = time.perf_counter()
     data = Synthetic(rows, columns, density, significant, seed)
     summary = {}
     for part in ("train", "test"):
-        output.mkdir(parents=True, exist_ok=True)
+        make_folder(output)
         with progress_rows(f"making {output / part}") as progress:
             made = ingest(
                 SyntheticSource(data, part), output / part, n_columns=columns, overwrite=overwrite, progress=progress

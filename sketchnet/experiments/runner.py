@@ -20,7 +20,7 @@ from sketchnet.experiments.experiment import Cell, Experiment
 from sketchnet.experiments.recipes import ALONE, ON_PROCESSOR, SPACES, find_recipe
 from sketchnet.experiments.results import Results, why_none
 from sketchnet.experiments.search import load_optuna, search_settings
-from sketchnet.storage import workspace, writing
+from sketchnet.storage import make_folder, workspace
 
 RESULTS = "results.jsonl"
 
@@ -49,8 +49,7 @@ def reproduce(
     if search:
         load_optuna()
     folder = Path(folder)
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with workspace(folder / RESULTS):
         results = Results(folder / RESULTS)
         wanted = missing_cells(experiments, scale, results, search, seeds, first_seed)
