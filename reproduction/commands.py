@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sketchnet.cli import check_output, one_line, progress_steps, run
+from sketchnet.cli import check_output, print_json, print_line, print_note, progress_steps, run
 from sketchnet.errors import InputError, SketchnetError
 
 app = typer.Typer(
@@ -62,7 +61,11 @@ def measure(
     check_choice("scale", scale, SCALES)
     if as_list:
         titles = {label: find_experiment(label).title for label in LABELS}
-        print(json.dumps(titles) if as_json else "\n".join(f"{label:<32}{title}" for label, title in titles.items()))
+        if as_json:
+            print_json(titles)
+            return
+        for label, title in titles.items():
+            print_line(f"{label:<32}{title}")
         return
     if not labels:
         raise InputError("no label is given; name some, or all (python -m reproduction --list shows them)")
@@ -79,15 +82,15 @@ def measure(
     found = {"results": str(out / RESULTS), "seconds": round(time.perf_counter() - begun, 1)}
     found |= {"missing": left, "failed": failed}
     if as_json:
-        print(json.dumps({**found, "labels": summary}))
+        print_note({**found, "labels": summary})
     else:
         for label, counts in summary.items():
-            print(f"{label:<32}" + ", ".join(f"{number} {what}" for what, number in counts.items() if number))
+            print_note(f"{label:<32}" + ", ".join(f"{number} {what}" for what, number in counts.items() if number))
         if left:
-            print(f"{left} measurements could not be made here; the report says why")
-        print(f"in {found['seconds']} s; a page of it: python -m reproduction report {found['results']}")
+            print_note(f"{left} measurements could not be made here; the report says why")
+        print_note(f"in {found['seconds']} s; a page of it: python -m reproduction report {found['results']}")
     if failed:
-        raise SketchnetError(f"{failed} measurements failed; the first: {one_line(results.failures[0])}")
+        raise SketchnetError(f"{failed} measurements failed; the first: {results.failures[0]}")
 
 
 @app.command(short_help="Write a page of results.")
@@ -119,8 +122,8 @@ def report(
     page, summary = reproduction_page(results, [find_experiment(label) for label in LABELS], scale)
     write_page(page, out, markdown)
     if as_json:
-        print(json.dumps({"out": str(out), **summary}))
+        print_note({"out": str(out), **summary})
         return
     titles = {"values": "published values", "claims": "published claims", "claims of ours": "claims of ours"}
     counts = {title: ", ".join(f"{n} {word}" for word, n in summary[part].items()) for part, title in titles.items()}
-    print(f"{out}: " + "; ".join(f"{title}: {count}" for title, count in counts.items()))
+    print_note(f"{out}: " + "; ".join(f"{title}: {count}" for title, count in counts.items()))

@@ -189,6 +189,15 @@ def write_json(path: Path, content: dict) -> None:
         json.dump(content, file)  # in the order given: an encoder's columns stand in it
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder where there is none, and those that it lies in; something else in its place is an error."""
+    if os.path.lexists(path) and not path.is_dir():
+        what = "a file" if path.exists() else "a link that leads nowhere"
+        raise InputError(f"{path} is {what}; it must be a folder, or a name that is free")
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turn the system's refusals to write `path` into a clear error."""

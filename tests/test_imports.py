@@ -16,8 +16,8 @@ import sketchnet
 
 PACKAGE = Path(sketchnet.__file__).parent
 ORDER = """
-errors checks memory storage random kernels data projection selection normalisation nn training pretraining evaluation
-metrics estimators report cli __main__
+errors escapes checks memory storage random kernels data projection selection normalisation nn training pretraining
+evaluation metrics estimators report cli __main__
 """.split()
 
 

@@ -20,7 +20,7 @@ from reproduction.experiments.search import load_optuna, search_settings
 from sketchnet import __version__
 from sketchnet.checks import check_device
 from sketchnet.errors import InputError, Interrupted, SketchnetError, StorageError
-from sketchnet.storage import workspace, writing
+from sketchnet.storage import make_folder, workspace
 
 RESULTS = "results.jsonl"
 
@@ -49,8 +49,7 @@ def reproduce(
     if search:
         load_optuna()
     folder = Path(folder)
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with workspace(folder / RESULTS):
         results = Results(folder / RESULTS)
         wanted = missing_cells(experiments, scale, results, search, seeds, first_seed)

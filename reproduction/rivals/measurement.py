@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from reproduction.rivals.rival import checked_rows
 from reproduction.rivals.search import Choice, choose_settings
 from sketchnet.checks import check_real
 from sketchnet.errors import InputError, SketchnetError, TrainingError
+from sketchnet.storage import writing
 
 _LEAST_LIMIT, _SEARCHES = 3600.0, 20  # seconds, and search budgets, after which nobody expects an end any more
 _MOST_LIMIT = 2e6  # seconds: the system waits for 2**31 milliseconds at most
@@ -35,9 +37,13 @@ _MOST_LIMIT = 2e6  # seconds: the system waits for 2**31 milliseconds at most
 
 def write_rows(folder: str | Path, train: tuple, test: tuple) -> None:
     """Put (X, y) of both parts where `measure` finds them."""
+    folder = Path(folder)
     for part, (X, y) in (("train", train), ("test", test)):
-        sparse.save_npz(Path(folder) / f"{part}.npz", sparse.csr_array(X), compressed=False)
-        np.save(Path(folder) / f"{part}-labels.npy", np.asarray(y), allow_pickle=False)
+        labels = BytesIO()  # NumPy's own writing to a file tells of a full disk without the system's reason
+        np.save(labels, np.asarray(y), allow_pickle=False)
+        with writing(folder):
+            sparse.save_npz(folder / f"{part}.npz", sparse.csr_array(X), compressed=False)
+            (folder / f"{part}-labels.npy").write_bytes(labels.getbuffer())
 
 
 def read_rows(folder: str | Path, part: str) -> tuple[sparse.csr_array, np.ndarray]:

@@ -18,20 +18,21 @@ from sketchnet.cli.evaluate import evaluate
 from sketchnet.cli.explain import explain
 from sketchnet.cli.flags import in_flags
 from sketchnet.cli.ingest import ingest
-from sketchnet.cli.lines import check_output, one_line
+from sketchnet.cli.lines import check_output
 from sketchnet.cli.predict import predict
+from sketchnet.cli.printing import output_is_lost, print_json, print_line, print_note, tell
 from sketchnet.cli.progress import progress_steps
 from sketchnet.cli.project import project
 from sketchnet.cli.report import report
 from sketchnet.cli.similar import similar
-from sketchnet.cli.streams import check_streams, output_is_lost, warnings_told
+from sketchnet.cli.streams import check_streams, warnings_told
 from sketchnet.cli.synth import synth
 from sketchnet.cli.train import train
 from sketchnet.cli.usage import UsageError, described, wants_help
 from sketchnet.errors import InputError, Interrupted, SketchnetError
 from sketchnet.memory import ran_out
 
-__all__ = ["check_output", "main", "one_line", "progress_steps", "run"]
+__all__ = ["check_output", "main", "print_json", "print_line", "print_note", "progress_steps", "run"]
 
 app = typer.Typer(
     name="sketchnet",
@@ -55,7 +56,7 @@ app.command()(train)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"sketchnet {__version__}")
+        print_line(f"sketchnet {__version__}")
         raise typer.Exit
 
 
@@ -132,5 +133,5 @@ def _verb() -> str:
 
 
 def _fail(message: object, code: int) -> None:
-    print(f"sketchnet: {message}", file=sys.stderr)
+    tell(f"sketchnet: {message}")
     sys.exit(code)

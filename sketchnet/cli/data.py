@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from sketchnet.cli.lines import print_table
+from sketchnet.cli.printing import print_json, print_table
 
 data_app = typer.Typer(
     no_args_is_help=True,
@@ -53,7 +52,7 @@ def list_command(
 
     infos = list_datasets()
     if as_json or context.obj:  # also before the word list
-        print(json.dumps([{**asdict(info), "path": info.path and str(info.path)} for info in infos], indent=2))
+        print_json([{**asdict(info), "path": info.path and str(info.path)} for info in infos], indent=2)
         return
     rows = [_row(info) for info in infos]
     print_table([_COLUMNS, *rows], _LEFT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.cli.streams import print_note
+from sketchnet.cli.printing import json_text, print_note
 from sketchnet.errors import InputError, StorageError
 
 
@@ -64,7 +63,7 @@ def encode(
     if output is None:
         return
     if as_json:
-        print_note(json.dumps({"output": str(output), "rows": done, "codes": width, "dtype": np.dtype(dtype).name}))
+        print_note({"output": str(output), "rows": done, "codes": width, "dtype": np.dtype(dtype).name})
     else:
         print_note(f"{output}: {done:,} x {width}, {np.dtype(dtype).name}")
 
@@ -86,7 +85,7 @@ def codes_of(model, rows) -> Iterator:
 def _lines(codes, as_json: bool) -> Iterator[str]:
     for code in codes.tolist():
         if as_json:
-            yield json.dumps({"code": [float(f"{x:.9g}") if isinstance(x, float) else x for x in code]})
+            yield json_text({"code": [float(f"{x:.9g}") if isinstance(x, float) else x for x in code]})
         else:
             yield "\t".join(f"{x:.9g}" for x in code)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.cli.lines import print_table
+from sketchnet.cli.printing import print_json, print_line, print_table
 from sketchnet.errors import InputError
 
 _MOST_CLASSES = 20  # of a confusion matrix that a person reads
@@ -53,12 +52,13 @@ def evaluate(
             outputs = loaded.outputs(data, progress)
     found = measure(loaded.task, outputs, targets)
     if as_json:
-        print(json.dumps({"rows": len(outputs), "classes": json_classes(loaded), **found}))
+        print_json({"rows": len(outputs), "classes": json_classes(loaded), **found})
         return
     figures = {name: value for name, value in found.items() if not isinstance(value, list)}
     print_table([["rows", f"{len(outputs):,}"], *([name.replace("_", " "), f"{x:.5g}"] for name, x in figures.items())])
     if "confusion" in found and len(loaded.class_names) <= _MOST_CLASSES:
-        print("\nrows are true classes, columns predicted ones")
+        print_line()
+        print_line("rows are true classes, columns predicted ones")
         lines = [[name, *map(str, row)] for name, row in zip(loaded.class_names, found["confusion"])]
         print_table([["", *loaded.class_names], *lines])
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 
 from sketchnet.cli.inputs import InputOptions
-from sketchnet.cli.lines import print_table
 from sketchnet.cli.model_rows import labelled_rows, open_autoencoder
+from sketchnet.cli.printing import print_json, print_table
 from sketchnet.cli.progress import progress_bar
 from sketchnet.errors import InputError
 from sketchnet.evaluation.metrics import check_outputs
@@ -35,7 +34,7 @@ def evaluate_retrieval(
     counts = {"rows": len(codes), "queries": found.n_queries, "left_out": found.n_left_out}
     precisions = {f"{recall:g}": _precision_at(found, recall) for recall in _RECALLS}
     if as_json:
-        print(json.dumps({**counts, **figures, "precision_at_recall": precisions}))
+        print_json({**counts, **figures, "precision_at_recall": precisions})
         return
     lines = [[name.replace("_", " "), f"{n:,}"] for name, n in counts.items()]
     lines += [[name.replace("_", " "), f"{x:.5g}"] for name, x in figures.items()]

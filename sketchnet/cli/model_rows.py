@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sketchnet.cli.inputs import InputOptions, line_limits
+from sketchnet.cli.printing import tell
 from sketchnet.cli.streams import standard_input
 from sketchnet.errors import InputError
 from sketchnet.memory import parse_memory, ran_out
@@ -39,20 +39,18 @@ def open_autoencoder(folder: Path):
 
 def open_model(folder: Path):
     """A model whose description of its data can be used; a damaged one is bad input."""
-    from sketchnet.training.checkpoint import is_unfinished
+    from sketchnet.training.checkpoint import CONFIG, is_unfinished
     from sketchnet.training.model import load_model
 
-    try:
+    with _damage_named(str(folder)):
         model = load_model(folder)
-        _check_description(model)
-    except InputError as error:
-        raise InputError(_first_line(error)) from None
-    except _DAMAGE as error:
-        if ran_out(error):
-            raise
-        raise InputError(f"{folder} is damaged: {type(error).__name__}: {_first_line(error)}") from None
+    with _damage_named(str(folder / CONFIG)):
+        try:
+            _check_description(model)
+        except InputError as error:
+            raise InputError(f"{folder / CONFIG}: {error}") from None
     if is_unfinished(folder):
-        print(f"sketchnet: {folder} is unfinished; its best epoch so far answers", file=sys.stderr)
+        tell(f"sketchnet: {folder} is unfinished; its best epoch so far answers")
     return model
 
 
@@ -61,9 +59,18 @@ def takes_any_id(model) -> bool:
     return getattr(model.network.config, "hashed_columns", None) is not None
 
 
-def _first_line(error: Exception) -> str:
-    """torch says some things at length."""
-    return str(error).partition("\n")[0]
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    """Turn what Python and torch say of damage into an error that names it."""
+    try:
+        yield
+    except InputError:
+        raise
+    except _DAMAGE as error:
+        if ran_out(error):
+            raise
+        what = str(error).partition("\n")[0]  # torch says some things at length
+        raise InputError(f"{name} is damaged: {type(error).__name__}: {what}") from None
 
 
 def _check_description(model) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.cli.lines import check_output
-from sketchnet.cli.streams import print_note
+from sketchnet.cli.printing import print_note
 from sketchnet.errors import InputError
 
 _FEATURES, _FEATURE_ROWS = 30, 1000  # columns that are shown, and the rows that they are found in
@@ -44,7 +43,7 @@ def report(
         check_output("--markdown", markdown, ".md")
     page, summary = _page(model, data, options, memory)
     write_page(page, out, markdown)
-    print_note(json.dumps({"out": str(out), **summary}) if as_json else f"{out}: a page of the model")
+    print_note({"out": str(out), **summary} if as_json else f"{out}: a page of the model")
 
 
 def _page(folder: Path, data: Path | None, options: InputOptions, memory: str):

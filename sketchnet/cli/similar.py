@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.cli.printing import json_text
 from sketchnet.errors import InputError, MissingFile
 
 
@@ -79,7 +79,7 @@ def similar(
 def _line(query: int, rank: int, row: int, similarity: float, as_json: bool) -> str:
     if as_json:
         found = {"query": query, "rank": rank, "row": row, "similarity": float(f"{similarity:.7g}")}
-        return json.dumps(found) + "\n"
+        return json_text(found) + "\n"
     return f"{query}\t{rank}\t{row}\t{similarity:.7g}\n"
 
 

@@ -6,17 +6,20 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
+from sketchnet.cli.printing import tell
 from sketchnet.errors import InputError, StorageError, UncheckedWarning
 
 
 def check_streams() -> None:
-    """Python has no object for a stream that was closed from the start (`>&-`)."""
+    """Raise if standard output was closed from the start (`>&-`): Python has no object for it then."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (to the end)
     if sys.stdout is None:
         raise StorageError("standard output is closed; to see nothing, send it to /dev/null")
+    if hasattr(sys.stdout, "reconfigure"):  # a name may have letters that the terminal's encoding lacks
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def standard_input():
@@ -24,25 +27,6 @@ def standard_input():
     if sys.stdin is None:
         raise InputError("standard input is closed; give a file")
     return sys.stdin.buffer
-
-
-def print_note(text: str) -> None:
-    """Print a line on work whose result lies in files; that its reader has had enough does not stop the work."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        output_is_lost()
-
-
-def output_is_lost() -> bool:
-    """Whether standard output takes no more. If so, what is left goes nowhere: Python would try again when it ends."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        with suppress(OSError, ValueError):  # not a real one, in a program that calls us
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
 
 
 @contextmanager
@@ -58,7 +42,7 @@ def warnings_told() -> Iterator[None]:
                 others(message, category, *place)
             elif str(message) not in told:
                 told.add(str(message))
-                print(f"sketchnet: {message}", file=sys.stderr)
+                tell(f"sketchnet: {message}")
 
         warnings.showwarning = show
         yield

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sketchnet.cli.streams import print_note
+from sketchnet.cli.printing import print_note
 
 
 def synth(
@@ -30,6 +29,7 @@ def synth(
     from sketchnet.data.ingestion import check_folder, ingest
     from sketchnet.data.sources import SyntheticSource
     from sketchnet.data.synthetic import Synthetic
+    from sketchnet.storage import make_folder
 
     start = time.perf_counter()
     data = Synthetic(rows, columns, density, significant, seed)
@@ -37,7 +37,7 @@ def synth(
     for part in ("train", "test"):  # before the first is made
         check_folder(output / part)
     for part in ("train", "test"):
-        output.mkdir(parents=True, exist_ok=True)
+        make_folder(output)
         with progress_rows(f"making {output / part}") as progress:
             made = ingest(
                 SyntheticSource(data, part), output / part, n_columns=columns, overwrite=overwrite, progress=progress
@@ -45,7 +45,7 @@ def synth(
         summary[part] = {name: made[name] for name in ("rows", "columns", "entries", "shards")}
     seconds = time.perf_counter() - start
     if as_json:
-        print_note(json.dumps({"output": str(output), "seconds": seconds, **summary}))
+        print_note({"output": str(output), "seconds": seconds, **summary})
         return
     for part, made in summary.items():
         print_note(f"{output / part}: {made['rows']:,} x {made['columns']:,}, {made['entries']:,} non-zeros")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.cli.streams import print_note
+from sketchnet.cli.printing import print_note
 from sketchnet.errors import InputError
 
 _TASKS = ("auto", "regression", "autoencoder")
@@ -140,7 +139,7 @@ def _tell(out: Path, history: list[dict], found: dict, next_verb: str, as_json: 
     """How the finished model did on the test rows, and what to do with it."""
     if as_json:
         best = next(record["best_epoch"] for record in history if "best_epoch" in record)
-        print_note(json.dumps({"model": str(out), "best_epoch": best, "history": history, "test": found}))
+        print_note({"model": str(out), "best_epoch": best, "history": history, "test": found})
         return
     for name, value in found.items():
         if not isinstance(value, list | dict):

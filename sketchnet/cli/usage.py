@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 
@@ -21,7 +22,7 @@ def described(error: UsageError, program: str, words: Sequence[str]) -> str:
     """The line for an error in the words of a command line."""
     verbs = [word for word in words[:1] if not word.startswith("-")] if error.ctx is None else _verbs(error.ctx)
     hint = f"try {' '.join([program, *verbs])} --help"
-    return f"{' '.join(_what(error, words).splitlines())}; {hint}"  # what was given may have several
+    return f"{_what(error, words)}; {hint}"
 
 
 def _verbs(context) -> list[str]:
@@ -42,7 +43,8 @@ def _what(error: UsageError, words: Sequence[str]) -> str:
     if option is not None and hasattr(error, "possibilities"):
         return f"there is no option {option}; {meant(option, _options(command.get_params(error.ctx)))}"
     if said.startswith("No such command"):
-        given = re.search("'(.*?)'", said)[1]
+        quoted = re.fullmatch(r"No such command (.*?)(\. Did you mean [a-z', ]*\?)?", said)[1]
+        given = ast.literal_eval(quoted)  # it may have quotes of its own
         return f"there is no verb {given!r}; {meant(given, command.list_commands(error.ctx))}"
     parameter = getattr(error, "param", None)
     if parameter is not None and parameter.param_type_name == "option":

@@ -29,7 +29,7 @@ from sketchnet.data.shards import (
     write_shard,
 )
 from sketchnet.errors import BeyondColumns, Contradiction, InputError, Setting
-from sketchnet.storage import remove, tidy, workspace, workspace_of, write_json, writing
+from sketchnet.storage import make_folder, remove, tidy, workspace, workspace_of, write_json, writing
 
 _DATASET, _RECORD = "dataset.json", "ingest.json"
 SHARD_ENTRIES = 1 << 22  # non-zeros of a shard, about 32 to 64 megabytes
@@ -70,8 +70,7 @@ def ingest(
     each chunk. What is overwritten stays until the new data set is whole.
     """
     output, job = Path(output), _job(source, n_columns, shard_entries)
-    with writing(output):
-        output.absolute().parent.mkdir(parents=True, exist_ok=True)
+    make_folder(output.absolute().parent)
     output = _resolve_folder(output)
     with workspace(output) as work:
         old, new = work / "replaced", work / "replacing"
@@ -191,8 +190,8 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
                 what = f"it was read in pieces of another size ({size})"
             raise InputError(f"{output} is another data set, or an unfinished one: {what}; {way_out}", anew, size)
         clear = overwrite and (bool(different) or not record.exists())
+    make_folder(output)
     with writing(output):
-        output.mkdir(exist_ok=True)
         for work in output.glob(".*.sketchnet"):  # that a run which was killed has left
             tidy(output / work.name[1:].removesuffix(work.suffix))
         if clear:

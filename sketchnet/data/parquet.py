@@ -281,7 +281,7 @@ class _ArrowColumn:
             raise _unusable(self._path, self._name, what) from None
 
     def _coded(self) -> tuple[list[str], np.ndarray]:
-        if pa.types.is_string_view(self._array.type):  # of which Arrow cannot take single ones
+        if self._array.type in (pa.string_view(), pa.binary_view()):  # of which Arrow cannot take single ones
             self._array = self._array.cast(pa.string())
         array = self._array if pa.types.is_dictionary(self._array.type) else self._array.dictionary_encode()
         codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -164,12 +164,12 @@ def train_rbm_once(rbm: RBM, rows, config: RBMTrainingConfig, velocity: dict[str
     if passes:
         _survey(rbm, rows, False)
         calmer = default_rate(*_kinds(rbm)) * _CALMER ** passes.count("rbm_restart")
-        config = dataclasses.replace(config, rate=calmer if config.rate is None else config.rate)
+        config = replace(config, rate=calmer if config.rate is None else config.rate)
         velocity = velocity or {f"velocity.{name}": torch.zeros(()) for name in _PARAMETERS}
         tensors = {**{name: getattr(rbm, name) for name in _PARAMETERS}, **velocity}
         notes = {"epoch": passes.count("rbm"), "step": 0, "error": 0.0, "seconds": 0.0, "history": rbm.history}
         state = tensors, notes
-    config = dataclasses.replace(config, epochs=passes.count("rbm") + 1, schedule="constant")
+    config = replace(config, epochs=passes.count("rbm") + 1)
     saved: list[dict] = []
     train_rbm(rbm, rows, config, state=state, save=lambda tensors, notes: saved.append(tensors))
     return {name: tensor for name, tensor in saved[-1].items() if name.startswith("velocity.")}

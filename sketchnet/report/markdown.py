@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from sketchnet.escapes import escape_controls
 from sketchnet.report.document import (
     Claims,
     Code,
@@ -30,7 +31,7 @@ def markdown_of(page: Page) -> str:
     pieces = [f"# {_plain(page.title)}", _plain(page.about)]
     for section in page.sections:
         pieces += _section(section)
-    return "\n\n".join(pieces) + "\n"
+    return escape_controls("\n\n".join(pieces) + "\n", but="\n")
 
 
 def _section(section: Section) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from importlib.resources import files
 
+from sketchnet.escapes import escape_controls
 from sketchnet.report.document import (
     Claims,
     Code,
@@ -31,7 +32,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 def html_of(page: Page) -> str:
     style = files("sketchnet.report").joinpath("page.css").read_text(encoding="utf-8")
     sections = "\n".join(_section(section) for section in page.sections)
-    return f"""<!DOCTYPE html>
+    content = f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -53,6 +54,7 @@ def html_of(page: Page) -> str:
 </body>
 </html>
 """
+    return escape_controls(content, but="\n")
 
 
 def _section(section: Section) -> str:

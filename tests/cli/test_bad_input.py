@@ -1,6 +1,7 @@
 """What predict, evaluate, explain and train say to bad input. They change nothing."""
 
 import gzip
+import os
 import shutil
 import sys
 
@@ -194,6 +195,19 @@ def test_how_to_read_is_said_of_files_alone(args, here):
     good("ingest", "rows.svm", "shards", cwd=here)
     message = "--label is for files, but shards is a folder: its rows have been read before"
     bad(*args.split(), "shards", "--label", "other", message=message, cwd=here)
+
+
+@pytest.mark.parametrize(
+    "args",
+    ["train rows.svm --out", "synth -n 50 -d 9 --density 0.5", "reproduce tab:datasets_nnz --scale smoke --out"],
+)
+def test_a_place_that_no_folder_can_take(args, tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:1\n0 2:1\n" * 20)
+    (tmp_path / "link").symlink_to("nowhere")
+    must = "it must be a folder, or a name that is free"
+    bad(*args.split(), "link", message=f"link is a link that leads nowhere; {must}", cwd=tmp_path)
+    bad(*args.split(), "rows.svm", message=f"rows.svm is a file; {must}", cwd=tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["link", "rows.svm"]
 
 
 def test_packed_standard_input(here):

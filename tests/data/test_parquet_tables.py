@@ -130,6 +130,12 @@ def test_decimals_that_float64_would_merge_are_refused(tmp_path):
         read(path, encoder=TableEncoder("key", n_columns=9))
 
 
+@pytest.mark.parametrize("type", [pa.string_view(), pa.binary_view()], ids=str)
+def test_views_are_texts(type, tmp_path):
+    path = put(tmp_path, pa.table({"x": pa.array(["a", "b", None], type), "y": [0, 1, 0]}))
+    assert fit_parquet(path, TableEncoder("y")).feature_names() == ["x=a", "x=b"]
+
+
 @pytest.mark.parametrize(
     "column",
     [pa.array([b"\xff", b"a"]), pa.array([1, 2], pa.timestamp("s", tz="Nowhere/Bad"))],

@@ -110,7 +110,7 @@ def test_regression_in_units_of_any_size(power):
     """Squares of such numbers are beyond float64."""
     outputs = column(-1, 0.5, 1)
     plain, far = (Task.of_labels(np.array([10.0, 14, 18]) * unit, regression=True) for unit in (1, 2.0**power))
-    known, found = (metrics(task, outputs, np.array([-1, 0, 1], np.float32)) for task in (plain, far))
+    known, found = (measure(task, outputs, np.array([-1, 0, 1], np.float32)) for task in (plain, far))
     assert found == {name: value * (1 if name == "r2" else 2.0**power) for name, value in known.items()}
 
 

@@ -1,6 +1,8 @@
 """Rivals in processes of their own: what is reported, and whose memory it is."""
 
 import os
+import resource
+import signal
 import subprocess
 import sys
 import textwrap
@@ -10,10 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from reproduction.rivals.measurement import measure, outcome, peak_memory, read_rows, write_rows
 from reproduction.rivals.rival import Rival
-from sketchnet.errors import InputError, TrainingError
+from sketchnet.errors import InputError, StorageError, TrainingError
 from tests.reproduction.rivals.separable import separable
 
 
@@ -29,6 +32,19 @@ def test_rows_come_back(folder):
     Z, z = separable(200, 2, seed=1)
     assert (X != Z).nnz == 0
     assert np.array_equal(y, z)
+
+
+def test_rows_without_room_on_the_disk(tmp_path):
+    """NumPy would say how many numbers it was to write, and how many it did."""
+    limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    part = sparse.csr_array((20_000, 9), dtype=np.float32), np.zeros(20_000)  # offsets of 80 kB, labels of 160 kB
+    try:
+        with pytest.raises(StorageError, match=f"no room for {tmp_path}: the system allows no larger file"):
+            write_rows(tmp_path, part, part)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_everything_is_reported(folder):
