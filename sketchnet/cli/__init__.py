@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -70,6 +71,8 @@ _RESUMABLE = ("ingest", "project", "reproduce", "synth", "train")
 
 
 def main() -> None:
+    # Read when torch is loaded. Threads that spin while they wait keep other processes from the cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         check_streams()
         with warnings_told():

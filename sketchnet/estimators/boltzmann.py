@@ -16,6 +16,7 @@ from sketchnet.estimators.seeds import seed_of
 from sketchnet.pretraining import RBM, RBMConfig, RBMTrainingConfig, make_rows, train_rbm
 from sketchnet.training.course import silent
 from sketchnet.training.defaults import choose_device
+from sketchnet.training.threads import thread_budget
 
 
 class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -37,6 +38,8 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         Of the Gibbs chain in each step of training: CD-1, CD-2, ...
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where to train: "auto" takes a GPU if there is one.
+    threads : int, default=None
+        As `SketchClassifier`'s.
     verbose : bool, default=False
         Print each epoch.
     random_state : int, RandomState instance or None, default=0
@@ -69,6 +72,7 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         batch_size=100,
         steps=1,
         device="auto",
+        threads=None,
         verbose=False,
         random_state=0,
     ):
@@ -80,6 +84,7 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.batch_size = batch_size
         self.steps = steps
         self.device = device
+        self.threads = threads
         self.verbose = verbose
         self.random_state = random_state
 
@@ -97,7 +102,8 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         )
         rbm = RBM(RBMConfig(X.shape[1], self.n_components, self.visible, self.hidden, seed)).to(device)
         rows = make_rows(_rows(X), config.batch_size, seed, device)
-        train_rbm(rbm, rows, config, report=print if self.verbose else silent)
+        with thread_budget(config.batch_size * rbm.weight.numel(), self.threads):
+            train_rbm(rbm, rows, config, report=print if self.verbose else silent)
         self.rbm_ = rbm.to("cpu")  # where it can be pickled for everybody
         self.components_ = rbm.weight.numpy()
         self.intercept_hidden_, self.intercept_visible_ = rbm.hidden_bias.numpy(), rbm.visible_bias.numpy()
