@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Collection
 from typing import Annotated
@@ -84,6 +85,8 @@ def run(
     """Run a command line to its end, and exit: `program` is how it is called, `resumable` are the verbs that go on when
     they are called again, `with_less` says how they need less memory.
     """
+    # Read when torch is loaded. Threads that spin while they wait keep other processes from the cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         check_streams()
         with warnings_told():

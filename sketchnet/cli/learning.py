@@ -15,7 +15,7 @@ from sketchnet.evaluation.metrics import measure
 from sketchnet.pretraining.autoencoder import Unsupervised, build_autoencoder
 from sketchnet.pretraining.course import Pretrained
 from sketchnet.training.course import Supervised
-from sketchnet.training.defaults import build_model, describe, make_configs
+from sketchnet.training.defaults import build_model, describe, describe_device, make_configs
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 from sketchnet.training.task import Task
@@ -59,9 +59,9 @@ class Labels:
     def course(self, model: Model):
         return Pretrained() if model.training.pretrain else Supervised()
 
-    def describe(self, model: Model, n_rows: int) -> str:
+    def describe(self, model: Model, n_rows: int, threads: int | None) -> str:
         pretraining = f"; {model.training.pretrain} epochs of pretraining" if model.training.pretrain else ""
-        return describe(model, n_rows) + pretraining
+        return describe(model, n_rows, threads) + pretraining
 
     def error(self, record: dict) -> str:
         """What an epoch's record says of the validation rows."""
@@ -98,7 +98,7 @@ class Codes:
     def course(self, model: Model):
         return Unsupervised()
 
-    def describe(self, model: Model, n_rows: int) -> str:
+    def describe(self, model: Model, n_rows: int, threads: int | None) -> str:
         network, training = model.network.config, model.training
         there = [network.n_visible, *network.hidden, network.n_codes]
         front = f"{network.scheme} to {network.n_components} (fixed), " if network.scheme else ""
@@ -110,7 +110,7 @@ class Codes:
                 f"{'binary' if network.binary_codes else 'real'} codes",
                 f"{training.optimiser} with rate {training.rate:g}, l2 {training.l2:g}",
                 f"{pretraining}{training.epochs} epochs in batches of {training.batch_size}",
-                f"{model.network.device}, {torch.get_num_threads()} threads",
+                describe_device(model, threads),
             )
         )
 

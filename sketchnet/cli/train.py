@@ -62,6 +62,9 @@ def train(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda; auto takes a GPU for many rows.")] = "auto",
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
     memory: Annotated[str, typer.Option(help="For reading files, and to keep a fixed projection.")] = "1GiB",
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="At most so many. [default: OMP_NUM_THREADS, or all cores]")
+    ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write scalars for TensorBoard.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace the model in OUT, or forget an unfinished run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
@@ -119,7 +122,7 @@ def train(
         model = learning.build(examples.data, known)
         model.network.to(choose_device(device, model, examples.data.n_rows))
         if not as_json and team.is_first:
-            print_note(learning.describe(model, examples.data.n_rows))
+            print_note(learning.describe(model, examples.data.n_rows, threads))
         bar = progress_steps(f"training {out.name}") if team.is_first else nullcontext()
         with bar as tick, _scalars(out, tensorboard and team.is_first) as log:
 
@@ -129,7 +132,7 @@ def train(
                     print_note(_sentence(record, learning))
 
             how = {"course": learning.course(model), "overwrite": overwrite, "memory": memory, "loaded": loaded}
-            run(model, examples, chosen_by, folder=out, **how, report=report, tick=tick)
+            run(model, examples, chosen_by, folder=out, **how, threads=threads, report=report, tick=tick)
         found = learning.measure(model, others["test"]) if "test" in others else {}
     if team.is_first:
         _tell(out, model.history, found, learning.next_verb, as_json)

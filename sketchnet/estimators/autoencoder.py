@@ -79,7 +79,7 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         Train a restricted Boltzmann machine for each layer first, for so many epochs.
     epochs, batch_size, learning_rate, l2 : number or "auto"
         Of the finetuning, by AdamW.
-    patience, seconds, validation_fraction, memory, device, verbose, random_state
+    patience, seconds, validation_fraction, memory, device, threads, verbose, random_state
         As `SketchClassifier`'s.
 
     Attributes
@@ -121,6 +121,7 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         validation_fraction=0.1,
         memory="1GiB",
         device="auto",
+        threads=None,
         verbose=False,
         random_state=0,
     ):
@@ -141,6 +142,7 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         model.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
         model.network.to(choose_device(self.device, model, X.n_rows))
         how = {"memory": self.memory, "report": print if self.verbose else silent, "loaded": loaded}
+        how["threads"] = self.threads
         train(model, examples, valid, course=Unsupervised(), **how)
         if self.device == "auto":
             model.network.to("cpu")  # where it can be pickled for everybody
@@ -151,7 +153,7 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
     def transform(self, X):
         """An array (n, n_codes)."""
         check_is_fitted(self)
-        return self.model_.outputs(self._rows(X))
+        return self.model_.outputs(self._rows(X), threads=self.threads)
 
     def save(self, folder) -> None:
         """Write a model folder, as the command line does for autoencoders."""

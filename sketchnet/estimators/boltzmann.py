@@ -16,6 +16,7 @@ from sketchnet.estimators.seeds import seed_of
 from sketchnet.pretraining import RBM, RBMConfig, RBMTrainingConfig, make_rows, train_rbm, train_rbm_once
 from sketchnet.training.course import silent
 from sketchnet.training.defaults import choose_device
+from sketchnet.training.threads import thread_budget
 
 
 class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -37,6 +38,8 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         Of the Gibbs chain in each step of training: CD-1, CD-2, ...
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where to train: "auto" takes a GPU if there is one.
+    threads : int, default=None
+        As `SketchClassifier`'s.
     verbose : bool, default=False
         Print each epoch.
     random_state : int, RandomState instance or None, default=0
@@ -69,6 +72,7 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         batch_size=100,
         steps=1,
         device="auto",
+        threads=None,
         verbose=False,
         random_state=0,
     ):
@@ -80,6 +84,7 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.batch_size = batch_size
         self.steps = steps
         self.device = device
+        self.threads = threads
         self.verbose = verbose
         self.random_state = random_state
 
@@ -87,7 +92,8 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         """Learn from the rows of an array or a sparse matrix."""
         X = self._validate(X, reset=True)
         rbm, rows, config = self._begin(X)
-        train_rbm(rbm, rows, config, report=print if self.verbose else silent)
+        with self._budget(rbm):
+            train_rbm(rbm, rows, config, report=print if self.verbose else silent)
         return self._keep(rbm, None)
 
     def partial_fit(self, X, y=None):
@@ -95,7 +101,8 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         begin = not hasattr(self, "rbm_")
         X = self._validate(X, reset=begin)
         rbm, rows, config = self._begin(X, None if begin else copy.deepcopy(self.rbm_))
-        velocity = train_rbm_once(rbm, rows, config, None if begin else self._velocity)
+        with self._budget(rbm):
+            velocity = train_rbm_once(rbm, rows, config, None if begin else self._velocity)
         if self.verbose:
             print(rbm.history[-1])
         return self._keep(rbm, velocity)
@@ -114,6 +121,9 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         if rbm is None:
             rbm = RBM(RBMConfig(X.shape[1], self.n_components, self.visible, self.hidden, seed))
         return rbm.to(device), make_rows(_rows(X), config.batch_size, seed, device), config
+
+    def _budget(self, rbm: RBM):
+        return thread_budget(self.batch_size * rbm.weight.numel(), self.threads)
 
     def _keep(self, rbm: RBM, velocity: dict | None):
         """Set what was learnt; nothing is left of a training that did not get so far."""

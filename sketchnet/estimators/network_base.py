@@ -95,6 +95,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         validation_fraction=0.1,
         memory="1GiB",
         device="auto",
+        threads=None,
         verbose=False,
         random_state=0,
     ):
@@ -130,9 +131,10 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         if not names:  # y is another one, which those names are not for
             model.data.pop("classes", None)
         if self.verbose:
-            print(describe(model, examples.data.n_rows))
+            print(describe(model, examples.data.n_rows, self.threads))
         course = Pretrained() if model.training.pretrain else Supervised()
         how = {"memory": self.memory, "report": print if self.verbose else silent, "loaded": loaded}
+        how["threads"] = self.threads
         train(model, examples, held_back, course=course, **how)
         if self.device == "auto":
             model.network.to("cpu")  # where it can be pickled for everybody, and single rows take no detour
@@ -157,7 +159,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         examples = Examples(X, known.encode(y), weights)
         if begin or getattr(self, "_optimiser", None) is None:
             self._optimiser = make_optimiser(model.network, even_rates(model, examples))
-        train_once(model, examples, self._optimiser)
+        train_once(model, examples, self._optimiser, self.threads)
         self.model_ = model  # nothing is left of a first portion that could not be learnt from
         self._set_history()
         return self
@@ -237,7 +239,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
 
     def _outputs(self, X) -> np.ndarray:
         check_is_fitted(self)
-        return self.model_.outputs(self._rows(X))
+        return self.model_.outputs(self._rows(X), threads=self.threads)
 
     def _weights(self, sample_weight, n: int):
         if sample_weight is None:

@@ -72,6 +72,8 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         A fixed projection of the training rows is kept if it fits this, otherwise drawn anew each epoch.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where to train: "auto" takes a GPU if there is one and the rows are many.
+    threads : int, default=None
+        At most so many; None: as variables (OMP_NUM_THREADS, SKETCHNET_THREADS) and torch say, or as there are cores.
     verbose : bool, default=False
         Print the settings that were chosen, and each epoch.
     random_state : int, RandomState instance or None, default=0
@@ -130,6 +132,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         class_weight=None,
         memory="1GiB",
         device="auto",
+        threads=None,
         verbose=False,
         random_state=0,
     ):

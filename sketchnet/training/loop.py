@@ -27,6 +27,7 @@ from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 from sketchnet.training.processes import Processes
 from sketchnet.training.steps import Steps, batch_loss, choose_updates, set_seed
+from sketchnet.training.threads import step_work, thread_budget
 
 
 @pages_kept()
@@ -42,6 +43,7 @@ def train(
     report: Callable[[dict], None] = silent,
     tick: Callable[[int, int, str], None] = silent,
     loaded: float | None = None,
+    threads: int | None = None,
 ) -> None:
     """Train the model's network in place; afterwards it is the network of the best epoch on `valid`.
 
@@ -50,14 +52,20 @@ def train(
     `overwrite`. `report` is told each record of the history, `tick(done, total, note)` each step. Processes that
     torchrun started train together; all of them have the network in the end, the first one writes and reports. `course`
     is what comes before the epochs and after them. `loaded`: seconds that reading the rows took, for the history.
+    `threads`: at most so many, instead of what variables and torch's settings say.
     """
     course.check(model)
     run = Run(folder and Path(folder), memory, report, tick, team=Processes.found(), loaded=loaded)
     if not run.team.is_first:
         run.report, run.tick = silent, silent
-    if run.folder is None:
-        _train(model, examples, valid, course, run)
-        return
+    with thread_budget(step_work(model.network, model.training.batch_size), threads):
+        if run.folder is None:
+            _train(model, examples, valid, course, run)
+        else:
+            _train_in_folder(model, examples, valid, course, run, overwrite)
+
+
+def _train_in_folder(model: Model, examples: Examples, valid, course: Course, run: Run, overwrite: bool) -> None:
     with checkpoint.held(run.folder) if run.team.is_first else nullcontext(), _signals() as run.asked_to_stop:
         if run.team.first_says(run.team.is_first and _claim_folder(run.folder, model, overwrite)):
             model.network.load_state_dict(checkpoint.read_tensors(run.folder / checkpoint.WEIGHTS)[0])
@@ -249,13 +257,13 @@ def _explain(model: Model, examples: Examples, run: Run) -> str:
     return explained + (f"; {run.folder} keeps the state before it" if kept else "")
 
 
-def train_once(model: Model, examples: Examples, optimiser) -> None:
+def train_once(model: Model, examples: Examples, optimiser, threads: int | None = None) -> None:
     """One pass over examples at constant rates, for rows that come in portions; steps go on from the optimiser's."""
     network, task, config = model.network, model.task, model.training
-    order = {"seed": config.seed, "epoch": optimiser.steps}
+    order, work = {"seed": config.seed, "epoch": optimiser.steps}, step_work(network, config.batch_size)
     network.train()
     try:
-        with torch.random.fork_rng(devices=_cuda(network)):
+        with thread_budget(work, threads), torch.random.fork_rng(devices=_cuda(network)):
             for rows, batch in iterate_numbered(examples.data, config.batch_size, **order):
                 step = optimiser.steps
                 optimiser.schedule(0, None)

@@ -18,6 +18,7 @@ from sketchnet.nn.table import TableLayer
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.task import Task
+from sketchnet.training.threads import step_work, thread_budget
 
 _ROWS = 1024  # predicted at a time
 
@@ -33,7 +34,9 @@ class Model:
     history: list[dict] = field(default_factory=list)
     _double: SketchNetwork | Autoencoder | None = field(default=None, repr=False, compare=False)
 
-    def outputs(self, rows, progress: Callable[[int, int], None] | None = None) -> np.ndarray:
+    def outputs(
+        self, rows, progress: Callable[[int, int], None] | None = None, threads: int | None = None
+    ) -> np.ndarray:
         """The network's outputs (n x n_outputs), or codes, for a CsrBatch or a data set on disk, in pieces.
 
         Rows of float64 are computed in float64, so that a row's outputs hardly depend on its neighbours; others in
@@ -44,8 +47,8 @@ class Model:
             network.eval()
         if isinstance(rows, CsrBatch) and rows.values.dtype == np.float64:
             network, dtype = self._in_double(), np.float64
-        with torch.no_grad():
-            at_once = network.at_once if self.task.kind == "autoencoder" else _ROWS
+        at_once = network.at_once if self.task.kind == "autoencoder" else _ROWS
+        with torch.no_grad(), thread_budget(step_work(network, min(at_once, rows.n_rows)), threads):
             if isinstance(rows, CsrBatch) and rows.n_rows <= at_once:
                 return network(rows).cpu().numpy()
             outputs, done = np.empty((rows.n_rows, network.config.n_outputs), dtype), 0
