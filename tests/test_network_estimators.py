@@ -284,7 +284,6 @@ def test_labels_of_several_kinds():
             SketchClassifier(epochs=1).fit(X, ["a", "b"] * 30, valid=(X, np.array(["a", odd] * 30, dtype=object)))
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 def test_learns_from_tensors():
     X, y = planted(300, d=200)
     X = sparse.csr_array(X.toarray())  # in the order of the columns, as tensors have them

@@ -80,7 +80,6 @@ def test_bad_values_of_data_sets_are_found_by_their_rows(tmp_path):
         operator_of("li").apply("nowhere")
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 @every_law
 def test_tensors(law):
     X, operator = data(), operator_of(law)
