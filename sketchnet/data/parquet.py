@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -105,7 +106,7 @@ def fit_parquet(
 def _opened(path: str | Path, limits: Limits = USUAL):
     import_extra("pyarrow", "parquet", "reading Parquet")
     try:
-        check_regular(path)
+        check_regular(Path(path))
         open(path, "rb").close()
     except InputError:
         raise
@@ -342,7 +343,7 @@ def _chunks(path, file, encoder: TableEncoder, chunk_rows: int | None, start_row
             )
 
     def chunk(row: int, batch) -> TableChunk:
-        columns = {
+        columns: dict[str, Any] = {
             name: _ArrowColumn(batch.column(name), f"{path}: column {name!r}") if name in wanted else None
             for name in schema.names
         }
