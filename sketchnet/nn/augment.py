@@ -35,4 +35,5 @@ def flip_and_shift(images: torch.Tensor, pad: int = 4, *, generator: torch.Gener
     A generator must be on the images' device; None is torch's own of that device. No shape depends on the draws, so a
     CUDA graph can hold it.
     """
-    return move(images, *draw_moves(len(images), pad, generator=generator, device=images.device), pad)
+    flips, down, right = draw_moves(len(images), pad, generator=generator, device=images.device)
+    return move(images, flips, down, right, pad)
