@@ -55,7 +55,7 @@ def reproduce(
     chosen = [find_experiment(label) for label in (LABELS if labels == ["all"] else labels)]
     begun = time.perf_counter()
     with progress_steps(f"measuring at scale {scale}") as progress:
-        how = {"device": device, "search": search, "seeds": seeds, "first_seed": seed, "jobs": jobs}
+        how: dict = {"device": device, "search": search, "seeds": seeds, "first_seed": seed, "jobs": jobs}
         results = measure(chosen, scale, out, **how, progress=progress)
     failed = len(results.failures)  # what failed before was tried again
     left = len(missing_cells(chosen, scale, results, search, seeds, seed)) - failed

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any, cast
 
 from sketchnet.errors import InputError, StorageError, UncheckedWarning
 
@@ -40,7 +41,7 @@ def output_is_lost() -> bool:
 @contextmanager
 def warnings_told() -> Iterator[None]:
     """Tell what is wrong with files, though they can be read, once and in one line."""
-    told = set()
+    told: set[str] = set()
     with warnings.catch_warnings():
         warnings.simplefilter("always", UncheckedWarning)
         others = warnings.showwarning
@@ -52,5 +53,5 @@ def warnings_told() -> Iterator[None]:
                 told.add(str(message))
                 print(f"sketchnet: {message}", file=sys.stderr)
 
-        warnings.showwarning = show
+        warnings.showwarning = cast(Any, show)
         yield

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 
 from sketchnet.checks import meant
 
-UsageError = typer.BadParameter.__base__  # which typer itself does not name; where it comes from has changed
+UsageError: Any = typer.BadParameter.__base__  # which typer itself does not name; where it comes from has changed
 
 
 def wants_help(error: UsageError) -> bool:
@@ -26,7 +27,7 @@ def described(error: UsageError, words: Sequence[str]) -> str:
 
 def _verbs(context) -> list[str]:
     """`data list` of `sketchnet data list`, however sketchnet was called."""
-    verbs = []
+    verbs: list[str] = []
     while context is not None and context.parent is not None:
         verbs.insert(0, context.info_name)
         context = context.parent
@@ -42,7 +43,7 @@ def _what(error: UsageError, words: Sequence[str]) -> str:
     if option is not None and hasattr(error, "possibilities"):
         return f"there is no option {option}; {meant(option, _options(command.get_params(error.ctx)))}"
     if said.startswith("No such command"):
-        given = re.search("'(.*?)'", said)[1]
+        given = said.partition("'")[2].partition("'")[0]
         return f"there is no verb {given!r}; {meant(given, command.list_commands(error.ctx))}"
     parameter = getattr(error, "param", None)
     if parameter is not None and parameter.param_type_name == "option":
