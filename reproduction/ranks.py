@@ -111,7 +111,8 @@ def _exact(ours: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
 
 
 def _normal(ours: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
-    return tuple(
+    less, greater = (
         float(stats.mannwhitneyu(ours, reference, alternative=side, method="asymptotic").pvalue)
         for side in ("less", "greater")
     )
+    return less, greater

@@ -14,9 +14,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from sketchnet.errors import InputError, SketchnetError, StorageError
 
+fcntl: Any
 try:
     import fcntl
 except ImportError:  # Windows: two writers are not kept apart there

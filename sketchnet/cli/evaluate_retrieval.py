@@ -44,5 +44,5 @@ def evaluate_retrieval(
 
 def _precision_at(found: RetrievalResult, recall: float) -> float:
     """At the first rank that reaches the recall."""
-    rank = np.searchsorted(found.recall, recall * (1 - 1e-9))  # sums of shares may end a little below 1
+    rank = int(np.searchsorted(found.recall, recall * (1 - 1e-9)))  # sums of shares may end a little below 1
     return float(found.precision[min(rank, len(found.precision) - 1)])

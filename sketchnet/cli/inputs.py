@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -130,9 +130,8 @@ def takes_input_options(verb: Callable) -> Callable:
     parameters = {**own, **fields}
     keyword = inspect.Parameter.KEYWORD_ONLY
     command.__annotations__ = {name: {**hints, **own_hints}[name] for name in parameters}
-    command.__signature__ = inspect.Signature(
-        [p.replace(kind=keyword, annotation=command.__annotations__[n]) for n, p in parameters.items()]
-    )
+    shown = [p.replace(kind=keyword, annotation=command.__annotations__[n]) for n, p in parameters.items()]
+    vars(command)["__signature__"] = inspect.Signature(shown)
     command.__name__, command.__doc__ = verb.__name__, verb.__doc__
     return command
 
@@ -145,7 +144,7 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
         if given not in formats:
             raise InputError(f"--format {given} is not possible; it is auto, {', '.join(formats)}")
         return given
-    kinds, unknown = set(), []
+    kinds, unknown = set[Any](), list[Path]()
     for path in inputs:
         suffixes = [suffix for suffix in path.suffixes if suffix not in SUFFIXES]
         kind = _FORMATS.get(suffixes[-1] if suffixes else "")
@@ -185,7 +184,7 @@ def _text(inputs, options: InputOptions, seed: int, chunk_bytes: int, known: dic
     from sketchnet.data.ngrams import NgramHasher
     from sketchnet.data.sources import TextSource
 
-    law = {
+    law: dict = {
         "analyzer": options.analyzer,
         "ngram_range": None if options.ngrams is None else _range(options.ngrams),
         "n_columns": options.columns,
@@ -247,7 +246,8 @@ def _table(inputs, options: InputOptions, seed: int, known: dict, limits):
                     raise InputError(f"--{option} {name} is not how the training rows were read: it was {learnt} there")
         encoder.ignore += [name for name in options.ignore or [] if name not in encoder.ignore]
     else:
-        how = {name: given for name, given in {**named, "missing": missing}.items() if given is not None}
+        how: dict[str, Any] = {**named, "missing": missing}
+        how = {name: given for name, given in how.items() if given is not None}
         encoder = TableEncoder(label, n_columns=columns, seed=seed, **how)
     csv = {"header": True} if options.header else {}
     return TableSource(inputs, encoder, label=label, n_columns=columns, limits=limits, **csv)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from scipy import sparse
@@ -28,8 +30,9 @@ class Labels:
 
     def __init__(self, settings: dict, seed: int, regression: bool):
         self._settings, self._seed, self._regression = settings, seed, regression
-        self.first = {}  # by which the training rows are read: nothing is known of them
-        self._task, self._names = None, None
+        self.first: dict = {}  # by which the training rows are read: nothing is known of them
+        self._task: Any = None  # until the training rows are known, as their names of classes
+        self._names: Any = None
         make_configs(Task("binary", (0, 1)), 1, 1, 1, settings, seed)  # what is wrong should not wait for the data
 
     def others(self, description: dict) -> dict:
@@ -133,7 +136,7 @@ def _labels_a_row(labels) -> str:
 
 def _task_of(data: ShardSet, regression: bool) -> Task:
     """What the labels of a data set call for. Named classes keep their names."""
-    labels = data.labels
+    labels: Any = data.labels
     if labels is None or (sparse.issparse(labels) and labels.nnz == 0):
         is_npz = (data.descriptions[0].get("job") or {}).get("source") == "NpzSource"
         no_place = "a .npz has no place for them, svmlight has (sketchnet.data.write_svmlight)"

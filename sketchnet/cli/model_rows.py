@@ -170,7 +170,7 @@ def _as_wide(model, known: dict) -> dict:
 
 def check_columns(path: Path, theirs: dict, ours: dict, what: str) -> None:
     """An error if a data set's columns mean something else than ours, by the descriptions of both."""
-    pairs = {"hasher": (ours.get("hasher"), theirs.get("hasher"))}
+    pairs: dict[str, tuple] = {"hasher": (ours.get("hasher"), theirs.get("hasher"))}
     if "base" in ours and "base" in theirs:
         pairs["base"] = ours["base"], theirs["base"]
     for key in ("kinds_", "categories_", "n_columns", "seed", "missing"):  # the rest makes no columns
@@ -290,7 +290,7 @@ def _with_any_labels(known: dict, label: str | None) -> dict:
     if encoder and (label or encoder["label_"]):
         label = label or encoder["label_"]
         ignore = [name for name in encoder["ignore"] if name != label]
-        forgotten = {"classes": None, "classes_": [], "classes_fixed_": False, "label_kind_": "categorical"}
+        forgotten: dict = {"classes": None, "classes_": [], "classes_fixed_": False, "label_kind_": "categorical"}
         known["encoder"] = {**encoder, **forgotten, "label": label, "label_": label, "ignore": ignore}
     return known
 

@@ -59,6 +59,7 @@ def similar(
     if len(codes) == 0:
         raise InputError(f"{input} has no rows to find")
     if numbers is None:
+        assert query is not None
         asked = _codes(loaded, query, options)
         numbers, own = range(len(asked)), False
     else:

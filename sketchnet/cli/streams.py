@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, cast
 
 from sketchnet.cli.printing import tell
 from sketchnet.errors import InputError, StorageError, UncheckedWarning
@@ -32,7 +33,7 @@ def standard_input():
 @contextmanager
 def warnings_told() -> Iterator[None]:
     """Tell what is wrong with files, though they can be read, once and in one line."""
-    told = set()
+    told: set[str] = set()
     with warnings.catch_warnings():
         warnings.simplefilter("always", UncheckedWarning)
         others = warnings.showwarning
@@ -44,5 +45,5 @@ def warnings_told() -> Iterator[None]:
                 told.add(str(message))
                 tell(f"sketchnet: {message}")
 
-        warnings.showwarning = show
+        warnings.showwarning = cast(Any, show)
         yield

@@ -83,6 +83,7 @@ def train(
     from sketchnet.cli.progress import progress_steps
     from sketchnet.cli.train_settings import model_settings
     from sketchnet.cli.training_data import check_features, open_beside, open_data
+    from sketchnet.training.course import silent
     from sketchnet.training.defaults import choose_device
     from sketchnet.training.examples import hold_back
     from sketchnet.training.loop import train as run
@@ -123,7 +124,7 @@ def train(
         model.network.to(choose_device(device, model, examples.data.n_rows))
         if not as_json and team.is_first:
             print_note(learning.describe(model, examples.data.n_rows, threads))
-        bar = progress_steps(f"training {out.name}") if team.is_first else nullcontext()
+        bar = progress_steps(f"training {out.name}") if team.is_first else nullcontext(silent)
         with bar as tick, _scalars(out, tensorboard and team.is_first) as log:
 
             def report(record: dict) -> None:
@@ -150,7 +151,7 @@ def _tell(out: Path, history: list[dict], found: dict, next_verb: str, as_json: 
     print_note(f"{out}: done; try `sketchnet {next_verb} {out} FILE`")
 
 
-def _examples(learning, rows, path: Path):
+def _examples(learning, rows, path: Path | None):
     try:
         return learning.examples(rows)
     except InputError as error:

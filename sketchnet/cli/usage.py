@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 
 from sketchnet.checks import meant
 
-UsageError = typer.BadParameter.__base__  # which typer itself does not name; where it comes from has changed
+UsageError: Any = typer.BadParameter.__base__  # which typer itself does not name; where it comes from has changed
 
 
 def wants_help(error: UsageError) -> bool:
@@ -27,7 +28,7 @@ def described(error: UsageError, program: str, words: Sequence[str]) -> str:
 
 def _verbs(context) -> list[str]:
     """`data list` of `sketchnet data list`, however sketchnet was called."""
-    verbs = []
+    verbs: list[str] = []
     while context is not None and context.parent is not None:
         verbs.insert(0, context.info_name)
         context = context.parent

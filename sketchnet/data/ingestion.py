@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -271,7 +271,7 @@ def _check_width(batch: CsrBatch, n_columns: int | None, rows_before: int, base:
             raise BeyondColumns(message, column + 1)
 
 
-def _flush(output: Path, number: int, buffer: list[CsrBatch], n_columns: int | None, state: dict | None) -> None:
+def _flush(output: Path, number: int, buffer: list[CsrBatch], n_columns: int | None, state: Any) -> None:
     width = n_columns if n_columns is not None else max((batch.n_columns for batch in buffer), default=0)
     if not buffer:  # a data set without rows
         buffer = [CsrBatch(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), width)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -151,10 +152,10 @@ class NgramHasher(TransformerMixin, BaseEstimator):
         check_choice("analyzer", self.analyzer, _ANALYZERS)
         check_choice("norm", self.norm, _NORMS)
         check_ngram_range(self.ngram_range)
-        n = self.n_columns
-        if n is not None and (not isinstance(n, Integral) or isinstance(n, bool) or not 1 <= n <= MOST_COLUMNS):
+        n: Any = self.n_columns
+        if n is not None and (not isinstance(n, Integral) or isinstance(n, bool) or not 1 <= int(n) <= MOST_COLUMNS):
             raise InputError(f"n_columns={n!r} is not possible; it is an integer from 1 to 2**63 - 1, or None")
-        if not isinstance(self.seed, Integral) or not 0 <= self.seed < 2**64:
+        if not isinstance(self.seed, Integral) or not 0 <= int(self.seed) < 2**64:
             raise InputError(f"seed={self.seed!r} is not possible; a seed is an integer from 0 to 2**64 - 1")
         if self.lowercase and self.analyzer == "byte":
             raise InputError("lowercase=True needs characters; analyzer='byte' takes bytes as they are")
@@ -207,7 +208,7 @@ def _encode(text: str, row: int) -> bytes:
 def check_ngram_range(ngram_range) -> None:
     try:
         low, high = ngram_range
-        fits = isinstance(low, Integral) and isinstance(high, Integral) and 1 <= low <= high < 2**31
+        fits = isinstance(low, Integral) and isinstance(high, Integral) and 1 <= int(low) <= int(high) < 2**31
     except (TypeError, ValueError):
         fits = False
     if not fits:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -105,7 +106,7 @@ def fit_parquet(
 def _opened(path: str | Path, limits: Limits = USUAL):
     import_extra("pyarrow", "parquet", "reading Parquet")
     try:
-        check_regular(path)
+        check_regular(Path(path))
         open(path, "rb").close()
     except InputError:
         raise
@@ -341,7 +342,7 @@ def _chunks(path, file, encoder: TableEncoder, chunk_rows: int | None, start_row
             raise _unusable(path, name, f"{schema.field(name).type}, and a table has plain columns")
 
     def chunk(row: int, batch) -> TableChunk:
-        columns = {
+        columns: dict[str, Any] = {
             name: _ArrowColumn(batch.column(name), path, name) if name in wanted else None for name in schema.names
         }
         return TableChunk(columns, batch.num_rows, lambda r: f"{path}, row {row + r}")

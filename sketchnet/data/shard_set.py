@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from scipy import sparse
@@ -22,7 +23,8 @@ def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
     for folder in folders:
         if not isinstance(folder, str | os.PathLike):
             raise InputError(f"{folder!r} is no folder; open_shards takes folders one by one: open_shards('a', 'b')")
-    parts, descriptions = [], []
+    parts: list[CsrBatch] = []
+    descriptions: list[dict] = []
     for folder in map(Path, folders):
         if not folder.is_dir():
             if folder.exists():
@@ -138,7 +140,7 @@ class ShardSet:
         labels = np.concatenate([part.labels for part in self.parts])
         if self.parts[0].label_indptr is None:
             return labels
-        lengths = np.concatenate([np.diff(part.label_indptr) for part in self.parts])
+        lengths = np.concatenate([np.diff(cast(np.ndarray, part.label_indptr)) for part in self.parts])
         ids = labels.astype(np.int64)
         bad = np.flatnonzero((ids != labels) | (ids < 0) | (ids >= _MOST_LABELS))
         if len(bad):

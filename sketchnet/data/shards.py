@@ -175,7 +175,7 @@ def _write_array(path: Path, array: np.ndarray) -> dict:
     with open(path, "wb") as file:
         array = np.ascontiguousarray(array)
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-        file.write(array)  # NumPy's own writing tells of a full disk without the system's reason
+        file.write(array.data)  # NumPy's own writing tells of a full disk without the system's reason
         file.flush()
         os.fsync(file.fileno())
     return {"length": len(array), "dtype": array.dtype.str, "crc32": _checksum(path)}

@@ -39,9 +39,11 @@ class Parser:
             check_integer("n_columns", n_columns, 0, 2**63)
         self.base, self.labels, self.n_columns, self.skip = base, labels, n_columns, _SKIP[on_error]
         self.guess_base, self.guess_labels, self.decided = base == "auto", labels == "auto", False
-        self.path, self.line, self.start, self.skipped = "", 1, 0, 0
+        self.line: int | None = 1
+        self.path, self.start, self.skipped = "", 0, 0
         self.zero_seen = self.one_seen = self.several_seen = self.wide = False
-        self.none_at = None  # where the first row without a label stands; only looked for where labels are guessed
+        # Where the first row without a label stands; only looked for where labels are guessed.
+        self.none_at: str | None = None
         self.groups = kernels.GROUPS_FREE
 
     def begin(self, path, start: int = 0, line: int | None = 1) -> None:
@@ -230,7 +232,7 @@ def _convert(buffer: np.ndarray, hard: np.ndarray, out) -> np.ndarray:
 
 def _describe(buffer: np.ndarray, at: int, error: int, parser: Parser) -> tuple[int, str]:
     """Where to point, and what to say."""
-    field = re.match(rb"[^ \t\r\n#]*", buffer[at : at + 1000].tobytes())[0]
+    field = re.split(rb"[ \t\r\n#]", buffer[at : at + 1000].tobytes(), maxsplit=1)[0]
     stray = re.search(rb"[^!-~]", field)
     if stray:
         return at + stray.start(), f"byte 0x{stray[0][0]:02x} is not allowed outside comments"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from hashlib import blake2b
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -90,10 +91,10 @@ class TableEncoder:
         self._forget()
 
     def _forget(self) -> None:
-        self.label_: str | None = None
+        self.label_: Any = None  # a name, if there is one
         self.label_kind_: str | None = None
-        self.kinds_: dict[str, str] | None = None  # of the features, in the order of the table
-        self.categories_: dict[str, list[str]] | None = None
+        self.kinds_: Any = None  # of the features, by name in the order of the table, once they are known
+        self.categories_: Any = None  # lists of texts, by the feature's name
         self.classes_ = list(self.classes or ())
         self.classes_fixed_ = self.classes is not None
         self.unknown_: dict[str, int] = {}
@@ -146,12 +147,12 @@ class TableEncoder:
         if self.kinds_ is not None:
             return
         names = list(chunk.columns)
-        label = self.label
+        label: Any = self.label
         if isinstance(label, int) and -len(names) <= label < len(names):
             label = names[label]
         if label in self.ignore:
             raise InputError(f"{chunk.where(0)}: the label {label!r} is also in ignore")
-        given = [] if self.numeric == "auto" else self.numeric
+        given = [] if isinstance(self.numeric, str) else self.numeric
         for name in given + self.categorical + self.ignore + ([] if label is None else [label]):
             if name not in chunk.columns:
                 raise InputError(f"{chunk.where(0)}: there is no column {name!r}; columns are {some_of(names)}")
@@ -268,8 +269,8 @@ class TableEncoder:
                 f"{where}: {wide[too_large[0]]} is too large for {self.dtype}; dtype='float64' of "
                 "sketchnet.data.TableEncoder takes it"
             )
-        one_hot = self.n_columns is None
-        feature = self._ids[name][None] if one_hot else hash_features([name], self.n_columns, self.seed)[0]
+        n = self.n_columns
+        feature = self._ids[name][None] if n is None else hash_features([name], n, self.seed)[0]
         rows = np.flatnonzero(values)
         return rows, feature, values[rows]
 
@@ -278,7 +279,7 @@ class TableEncoder:
             values, present = chunk.columns[name].numbers(self._missing)
         except NotANumber as bad:
             raise self._no_number(chunk, name, bad, "the column is numeric") from None
-        long = np.flatnonzero(np.abs(values) >= _EXACT) if self.numeric == "auto" else ()
+        long = np.flatnonzero(np.abs(values) >= _EXACT) if self.numeric == "auto" else np.empty(0, np.int64)
         if len(long) and (text := chunk.columns[name].whole(int(long[0]))) is not None:
             ignoring, coded = Setting("ignore", [name]), Setting("categorical", [name])
             raise InputError(

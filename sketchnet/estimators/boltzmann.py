@@ -174,7 +174,7 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
 def _rows(X):
     """As an RBM takes them: repeated ids of a sparse matrix are added up, for the values to be what units see."""
     if not sparse.issparse(X):
-        return np.require(X, requirements="CW")  # copied if it is read-only, which torch does not take
+        return np.require(X, requirements=["C", "W"])  # copied if it is read-only, which torch does not take
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -61,6 +61,8 @@ _SETTINGS = {  # names of ours, and of the configs
 
 
 class NetworkEstimator(SparseInput, BaseEstimator):
+    classes_: np.ndarray
+
     def __init__(
         self,
         scheme="count_sketch",

@@ -140,7 +140,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         super().__init__(**rest)
         self.class_weight = class_weight
 
-    def partial_fit(self, X, y=None, classes=None, sample_weight=None):
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None):  # type: ignore[override]  # as in scikit-learn
         """Learn from some more rows, in one pass and at constant rates. The first call needs all `classes`."""
         if classes is None and not hasattr(self, "model_"):
             raise InputError("classes must be passed on the first call to partial_fit")

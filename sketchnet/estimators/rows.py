@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -47,6 +48,9 @@ def widened(X: CsrBatch | ShardSet, n_columns: int) -> CsrBatch | ShardSet:
 class SparseInput:
     """For estimators that keep a `sketchnet.training.Model` in `model_`."""
 
+    model_: Any
+    n_features_in_: int
+
     def _rows(self, X, *, reset: bool = False):
         X = opened_rows(self, X, reset=reset)
         if isinstance(X, CsrBatch | ShardSet):
@@ -77,6 +81,6 @@ class SparseInput:
         return hasattr(self, "model_")
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
+        tags = cast(Any, super()).__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -45,7 +45,9 @@ class TableLayer(nn.Module):
 
     def catch_up(self) -> None:
         """Bring all rows up to date, where an optimiser is late."""
-        for start in range(0, len(self.weight) if self.late is not None else 0, _PIECE):
+        if self.late is None:
+            return
+        for start in range(0, len(self.weight), _PIECE):
             self.late(np.arange(start, min(len(self.weight), start + _PIECE)))
 
     def read(self, rows: np.ndarray) -> np.ndarray:
@@ -98,7 +100,7 @@ def check_table(d: int, per_column: float) -> None:
 def sparse_gradient(weight: torch.Tensor, rows: np.ndarray, values: np.ndarray) -> torch.Tensor:
     """A gradient that is zero outside the given rows, which are distinct."""
     ids = torch.from_numpy(rows)
-    weight.distinct_rows = ids.data_ptr()  # by which `distinct_gradient` knows them again
+    weight.__dict__["distinct_rows"] = ids.data_ptr()  # by which `distinct_gradient` knows them again
     return torch.sparse_coo_tensor(ids[None], torch.from_numpy(values), weight.shape)
 
 
@@ -107,6 +109,7 @@ def distinct_gradient(weight: torch.Tensor) -> torch.Tensor:
     to sort out every gradient would take longer than a step.
     """
     gradient = weight.grad
+    assert gradient is not None
     if gradient.is_coalesced() or gradient._indices().data_ptr() == getattr(weight, "distinct_rows", None):
         return gradient
     return gradient.coalesce()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -73,7 +74,7 @@ def settle_norms(network: SketchNetwork, rows) -> None:
         for place, norm in enumerate(network.layers):
             if not isinstance(norm, BatchNorm):
                 continue
-            linear = network.layers[place - 1]
+            linear: Any = network.layers[place - 1]
             if deviation is not None:
                 linear.weight *= deviation
             growth = 2**0.5 / linear.weight.norm(dim=1).clamp(min=1e-12)
@@ -119,7 +120,7 @@ def _pretrain(model: Model, layers: list[LayerSpec], visible: str, first, exampl
     network, config = model.network, rbm_config(model.training)
     budget = parse_memory(run.memory)
     if network.device.type == "cuda":
-        budget = _SHARE * torch.cuda.mem_get_info(network.device)[0]
+        budget = int(_SHARE * torch.cuda.mem_get_info(network.device)[0])
     how = *first, config.batch_size, config.seed, budget, network.device
     rows, held = (
         None if part is None else lift(SparseRows(part.data, config.batch_size, config.seed, first[1]), *how)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -192,7 +193,7 @@ class RBM(nn.Module):
         v = self.read(v)
         length, x = self._length(v), self._hidden_input(v)
         first = expected = hidden.expected(x)
-        error = None
+        error: Any = None
         for _ in range(steps):
             state = hidden.sample(x, expected, generator)
             x = self.visible_input(state)

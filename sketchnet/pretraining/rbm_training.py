@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -93,7 +94,7 @@ def train_rbm(
     if rows.n_columns > rbm.config.n_visible:
         raise InputError(f"rows have {rows.n_columns} columns, but there are {rbm.config.n_visible} visible units")
     learner = _Learner(rbm, config, layer)
-    fresh = {name: getattr(rbm, name).clone() for name in _PARAMETERS} if config.rate is None else None
+    fresh: Any = {name: getattr(rbm, name).clone() for name in _PARAMETERS} if config.rate is None else None
     epoch = step = tries = 0
     error, begun = 0.0, time.perf_counter()
     if state is not None:
@@ -177,6 +178,8 @@ def train_rbm_once(rbm: RBM, rows, config: RBMTrainingConfig, velocity: dict[str
 
 class _Learner:
     """Weights and their velocities, moved in place."""
+
+    _seeds: Any  # of the steps of one block
 
     def __init__(self, rbm: RBM, config: RBMTrainingConfig, layer: int):
         self._rbm, self._config = rbm, config

@@ -15,6 +15,7 @@ max(0, x) as the network does that is trained afterwards; `expected` is the expe
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -159,7 +160,7 @@ class Poisson:
         return torch.log((sums + 0.5) / (sums.sum() + 0.5 * len(sums)))
 
 
-UNITS = {"binary": Binary, "gaussian": Gaussian, "relu": Relu, "poisson": Poisson}
+UNITS: dict[str, Any] = {"binary": Binary, "gaussian": Gaussian, "relu": Relu, "poisson": Poisson}
 VISIBLE = ("binary", "gaussian", "relu", "poisson")
 HIDDEN = ("binary", "gaussian", "relu")
 

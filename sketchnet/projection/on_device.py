@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 from math import ceil
+from typing import Any
 
 import numpy as np
 import torch
@@ -67,7 +68,8 @@ class DeviceRows:
         """The rows of a CsrBatch or a scipy matrix, copied to the device."""
         batch = as_csr(batch, batch.n_columns if isinstance(batch, CsrBatch) else batch.shape[1])
         arrays = batch.indptr.astype(np.int64), batch.indices.copy(), batch.values.astype(np.float32)
-        return cls(*(torch.from_numpy(array).to(device) for array in arrays), batch.n_columns)
+        indptr, indices, values = (torch.from_numpy(array).to(device) for array in arrays)
+        return cls(indptr, indices, values, batch.n_columns)
 
     @property
     def n_rows(self) -> int:
@@ -243,7 +245,7 @@ def _put(target: torch.Tensor, span: slice, arrived: torch.Tensor, taken: torch.
 
 def project_on_device(
     operator: Operator, X, *, device="cuda", dtype=torch.float32, out=None, memory: str | int | None = None
-) -> torch.Tensor | np.ndarray:
+) -> Any:
     """X @ P, computed on a CUDA device; X is a CsrBatch, a scipy matrix or DeviceRows.
 
     The result is a tensor on the device, float32 or bfloat16, unless `out` takes it: a tensor there, or an array or

@@ -155,6 +155,10 @@ class Operator(ABC):
     def entries(self, rows: np.ndarray, columns: slice, kernels: ModuleType) -> np.ndarray:
         """P[rows, columns] / scale."""
 
+    def _apply_to_sparse(self, parts: list, dtype, budget: int, kernels: ModuleType):
+        """X @ P as a scipy CSR array, where rows of P are sparse."""
+        raise NotImplementedError
+
     def _apply_to_dense(self, X: np.ndarray, out: np.ndarray, budget: int, kernels: ModuleType) -> None:
         check_finite(X)
         for span in spans(len(X), max(1, budget // (2 * 24 * self.d))):  # ids, values and their like: half the budget

@@ -66,6 +66,7 @@ def train(
 
 
 def _train_in_folder(model: Model, examples: Examples, valid, course: Course, run: Run, overwrite: bool) -> None:
+    assert run.folder is not None
     with checkpoint.held(run.folder) if run.team.is_first else nullcontext(), _signals() as run.asked_to_stop:
         if run.team.first_says(run.team.is_first and _claim_folder(run.folder, model, overwrite)):
             model.network.load_state_dict(checkpoint.read_tensors(run.folder / checkpoint.WEIGHTS)[0])
@@ -110,7 +111,7 @@ def _claim_folder(folder: Path, model: Model, overwrite: bool) -> bool:
 def _train(model: Model, examples: Examples, valid: Examples | None, course: Course, run: Run) -> None:
     network, team = model.network, run.team
     run.resuming = run.folder is not None and (run.folder / checkpoint.CHECKPOINT).exists()
-    if run.resuming:
+    if run.folder is not None and run.resuming:
         tensors, run.progress = _read(run.folder)
     team.wait()  # until all have read what is about to change
     if run.loaded is not None:
@@ -311,7 +312,7 @@ def _signals() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set
         return
-    before = {}
+    before: dict = {}
 
     def on_signal(number, frame):
         asked.set()

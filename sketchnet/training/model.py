@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,12 +28,12 @@ _ROWS = 1024  # predicted at a time
 class Model:
     """`data` says how its rows were read (hashes, categories, the base of ids), so that others are read alike."""
 
-    network: SketchNetwork | Autoencoder
+    network: Any  # a SketchNetwork or an Autoencoder: courses know which
     task: Task
     training: TrainingConfig
     data: dict = field(default_factory=dict)
     history: list[dict] = field(default_factory=list)
-    _double: SketchNetwork | Autoencoder | None = field(default=None, repr=False, compare=False)
+    _double: Any = field(default=None, repr=False, compare=False)
 
     def outputs(
         self, rows, progress: Callable[[int, int], None] | None = None, threads: int | None = None
@@ -59,7 +60,7 @@ class Model:
                     progress(done, rows.n_rows)
         return outputs
 
-    def _in_double(self) -> SketchNetwork | Autoencoder:
+    def _in_double(self) -> Any:
         if self._double is None:
             self._double = self.network.in_double()
         return self._double
@@ -115,12 +116,12 @@ def load_model(folder: str | Path) -> Model:
     try:
         task = Task.from_dict(content["task"])
         makes_codes = task.kind == "autoencoder"
-        config = (AutoencoderConfig if makes_codes else NetworkConfig)(**content["network"])
+        config: Any = (AutoencoderConfig if makes_codes else NetworkConfig)(**content["network"])
         training = TrainingConfig(**content["training"])
         if not makes_codes and config.n_outputs != task.n_outputs:
             raise InputError(f"{config.n_outputs} outputs do not fit the task's {task.n_outputs}")
         with torch.device("meta"):  # shapes without memory
-            network = (Autoencoder if makes_codes else SketchNetwork)(config)
+            network: Any = (Autoencoder if makes_codes else SketchNetwork)(config)
         data = content.get("data") or {}
         if not isinstance(data, dict):
             raise InputError(f"data is {data!r}; it is an object")

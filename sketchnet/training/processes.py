@@ -28,7 +28,7 @@ class Processes:
 
     def __init__(self, rank: int = 0, count: int = 1):
         self.rank, self.count = rank, count
-        self._layers: list[nn.Module] = []
+        self._layers: list[BatchNorm | Dropout] = []
 
     @property
     def alone(self) -> bool:

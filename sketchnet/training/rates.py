@@ -47,7 +47,7 @@ def choose_rates(model: Model, examples: Examples, valid: Examples | None, attem
                 tried[name] = next(record["valid_error"] for record in trial.history if "valid_error" in record)
             except TrainingError:
                 tried[name] = float("inf")
-        chosen = rates[min(tried, key=tried.get)]
+        chosen = rates[min(tried, key=lambda name: tried[name])]
     return {"stage": "rates", **chosen, **given_rates, **tried, "seconds": round(time.perf_counter() - begun, 3)}
 
 

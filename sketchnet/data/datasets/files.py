@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from sketchnet.data.compression import SUFFIXES, open_reading
 from sketchnet.errors import InputError, SketchnetError, StorageError
@@ -100,5 +100,5 @@ def members(archive: Path, wanted: Callable[[tuple[str, ...]], bool]) -> Iterato
             for member in tar:
                 parts = tuple(part for part in member.name.split("/") if part not in ("", "."))
                 if member.isfile() and parts and wanted(parts):
-                    with tar.extractfile(member) as file:
+                    with cast(BinaryIO, tar.extractfile(member)) as file:  # None is for members that are no files
                         yield parts, file.read()

@@ -44,7 +44,8 @@ def load_webspam(files: dict[str, Path], random_state: int) -> Dataset:
     whole = _read("webspam", files[_WEBSPAM])
     n_test = share(len(whole), 1, 5)
     test, valid, train = split_rows(len(whole), [n_test, share(len(whole) - n_test, 1, 10)], random_state)
-    return Dataset("webspam", *(whole.take(rows) for rows in (train, valid, test)), 2, class_names=("ham", "spam"))
+    parts = whole.take(train), whole.take(valid), whole.take(test)
+    return Dataset("webspam", *parts, 2, class_names=("ham", "spam"))
 
 
 def load_kdd2010_a(files: dict[str, Path], random_state: int) -> Dataset:
@@ -64,6 +65,7 @@ def _read(name: str, paths: Path | list[Path]) -> Split:
     from sketchnet.data.svmlight import read_svmlight
 
     batch = read_svmlight(paths, n_columns=_N_COLUMNS[name], base=1, labels="single")
+    assert batch.labels is not None
     first = paths if isinstance(paths, Path) else paths[0]
     # url and webspam have -1 and 1, the others 0 and 1.
     odd = np.flatnonzero(~np.isin(batch.labels, (-1, 0, 1)))
