@@ -1,6 +1,6 @@
 """sketchnet: deep networks on sparse data with millions of features, through random projections."""
 
-from importlib import import_module
+from sketchnet.lazy import load_on_use
 
 __version__ = "0.1.0"
 
@@ -30,16 +30,7 @@ _MODULES = (
     "training",
 )
 
-__all__ = [*_ESTIMATORS, *_MODULES]
+_WHERE = {**dict.fromkeys(_ESTIMATORS, "estimators"), **{name: name for name in _MODULES}}
 
-
-def __getattr__(name: str):
-    if name in _ESTIMATORS:
-        return getattr(import_module("sketchnet.estimators"), name)
-    if name in _MODULES:
-        return import_module(f"sketchnet.{name}")
-    raise AttributeError(f"module 'sketchnet' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__all__ = [*_WHERE]
+__getattr__, __dir__ = load_on_use(__name__, _WHERE)

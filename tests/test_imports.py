@@ -16,7 +16,7 @@ import sketchnet
 
 PACKAGE = Path(sketchnet.__file__).parent
 ORDER = """
-errors escapes checks memory storage random kernels data projection selection normalisation nn training pretraining
+lazy errors escapes checks memory storage random kernels data projection selection normalisation nn training pretraining
 evaluation metrics estimators report cli __main__
 """.split()
 

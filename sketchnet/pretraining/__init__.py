@@ -1,6 +1,6 @@
 """PRETRAIN: restricted Boltzmann machines, and stacks of them whose weights a deep network starts from."""
 
-from importlib import import_module
+from sketchnet.lazy import load_on_use
 
 # On first use: a module takes only what it needs of the rest.
 _WHERE = {
@@ -18,13 +18,4 @@ _WHERE = {
 }
 
 __all__ = [*_WHERE]
-
-
-def __getattr__(name: str):
-    if name in _WHERE:
-        return getattr(import_module(f"sketchnet.pretraining.{_WHERE[name]}"), name)
-    raise AttributeError(f"module 'sketchnet.pretraining' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__getattr__, __dir__ = load_on_use(__name__, _WHERE)

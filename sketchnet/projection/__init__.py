@@ -7,9 +7,9 @@ or shows any part of its matrix (`block`).
 from __future__ import annotations
 
 import dataclasses
-from importlib import import_module
 
 from sketchnet.errors import InputError
+from sketchnet.lazy import load_on_use
 from sketchnet.projection.achlioptas import Achlioptas
 from sketchnet.projection.count_sketch import CountSketch
 from sketchnet.projection.gaussian import Gaussian
@@ -18,7 +18,8 @@ from sketchnet.projection.operator import Operator, Scheme
 from sketchnet.projection.srht import SRHT
 
 # What a law of one's own needs besides Scheme and Operator: rows cut to a budget, and its product on a GPU.
-_FOR_LAWS = {"plan_rows": "slicing", "product_on": "on_device"}  # on first use: one of them loads torch
+# On first use: one of them loads torch.
+__getattr__, __dir__ = load_on_use(__name__, {"plan_rows": "slicing", "product_on": "on_device"})
 
 __all__ = [
     "SCHEMES",
@@ -55,9 +56,3 @@ def make_scheme(name: str, k: int, **options) -> Scheme:
         if option not in allowed:
             raise InputError(f"{name} has no option {option!r}; it has {', '.join(allowed) or 'none'}")
     return law(k, **fixed, **options)
-
-
-def __getattr__(name: str):
-    if name in _FOR_LAWS:
-        return getattr(import_module(f"sketchnet.projection.{_FOR_LAWS[name]}"), name)
-    raise AttributeError(f"module 'sketchnet.projection' has no attribute {name!r}")

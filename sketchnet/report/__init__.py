@@ -24,34 +24,3 @@ from sketchnet.report.page import html_of
 from sketchnet.report.plot import PANEL, Curve, key_of, plot
 from sketchnet.report.rounding import decimals_for, shown, time_shown
 from sketchnet.report.writing import write_page
-
-__all__ = [
-    "PANEL",
-    "Axis",
-    "Block",
-    "Claims",
-    "Code",
-    "Command",
-    "Content",
-    "Curve",
-    "Facts",
-    "Figure",
-    "Link",
-    "Number",
-    "Page",
-    "Quiet",
-    "Section",
-    "Table",
-    "Text",
-    "Tiles",
-    "Verdict",
-    "axis_for",
-    "decimals_for",
-    "html_of",
-    "key_of",
-    "markdown_of",
-    "plot",
-    "shown",
-    "time_shown",
-    "write_page",
-]

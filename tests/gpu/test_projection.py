@@ -145,11 +145,6 @@ def test_streams_the_same(law):
     assert torch.equal(short, whole.bfloat16().cpu())
     pieces = torch.full_like(whole, torch.nan)
     assert torch.equal(project(operator, X, out=pieces, memory=150_000), whole)
-    there = on_device().DeviceRows.of(X)
-    assert torch.equal(project(operator, there), whole)
-    out[:] = np.nan
-    project(operator, there, out=out, memory=150_000)
-    np.testing.assert_array_equal(out, whole.cpu().numpy())
 
 
 def test_many_pieces_while_others_are_under_way():
@@ -210,13 +205,6 @@ def test_bad_input():
         project(operator, sparse.csr_array(np.ones((2, 100))), memory=1000)
     with pytest.raises(InputError, match="CUDA devices"):
         operator.apply(good, device="cuda:99")
-    there = on_device().DeviceRows.of(good)
-    with pytest.raises(InputError, match="column ids run from 0 to 2; allowed are 0 to 1"):
-        on_device().DeviceRows(*there.arrays, 2)
-    with pytest.raises(InputError, match="NaN or infinity"):
-        on_device().DeviceRows(there.indptr, there.indices, there.values / 0, 100)
-    with pytest.raises(InputError, match="must not fall"):
-        on_device().DeviceRows(there.indptr.flip(0), there.indices, there.values, 100)
 
 
 def test_auto_takes_the_gpu_for_much_work(monkeypatch):

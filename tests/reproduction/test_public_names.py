@@ -3,6 +3,7 @@
 import ast
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -24,11 +25,13 @@ def taken(source: str) -> list[tuple[str, str]]:
 
 
 def is_public(module: str, name: str) -> bool:
-    """Whether a name is one of sketchnet's, or of one of its parts': listed there, where the part has a list."""
+    """Whether a name is one of sketchnet's, or of one of its parts': listed there, or else none of its modules."""
     if (module.count(".") > 1 and module not in NAMESPACES) or "._" in module or name.startswith("_"):
         return name == "__version__" and module == "sketchnet"
-    listed = getattr(import_module(module), "__all__", None)
-    return not name or listed is None or name in listed or f"{module}.{name}".count(".") == 1
+    part = import_module(module)
+    listed = getattr(part, "__all__", None)
+    known = name in listed if listed is not None else not isinstance(getattr(part, name, None), ModuleType)
+    return not name or known or f"{module}.{name}".count(".") == 1
 
 
 def private(source: str) -> list[tuple[str, str]]:

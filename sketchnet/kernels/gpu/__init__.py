@@ -19,23 +19,3 @@ from sketchnet.kernels.gpu.learning import (
 )
 from sketchnet.kernels.gpu.moments import moments, normalise
 from sketchnet.kernels.gpu.multiply import count_sketch, multiply_normals, multiply_signs, multiply_skips
-
-__all__ = [
-    "adam_all",
-    "adam_rows",
-    "batch_norm",
-    "batch_norm_backward",
-    "count_sketch",
-    "hadamard_sparse",
-    "moments",
-    "multiply_normals",
-    "multiply_signs",
-    "multiply_skips",
-    "normalise",
-    "relu_dropout",
-    "relu_dropout_backward",
-    "sketch_backward",
-    "sketch_forward",
-    "wide_backward",
-    "wide_forward",
-]
