@@ -24,7 +24,6 @@ EXPERIMENT = Experiment(
     title="Classification error for different sizes of the random projection input layer",
     entries=_entries,
     x_name="k",
-    unit="error (%)",
     figure=True,
     log_x=True,
     claims=(

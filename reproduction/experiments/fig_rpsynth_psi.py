@@ -29,7 +29,6 @@ EXPERIMENT = Experiment(
     title="Classification error on the synthetic data sets with density 1e-4 and varying share of significant features",
     entries=_entries,
     x_name="share of significant features",
-    unit="error (%)",
     figure=True,
     log_x=True,
     claims=(

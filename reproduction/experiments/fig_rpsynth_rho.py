@@ -43,7 +43,6 @@ EXPERIMENT = Experiment(
     title="Classification error on the synthetic data sets with a fifth of significant features and varying density",
     entries=_entries,
     x_name="density of the dissertation's data",
-    unit="error (%)",
     figure=True,
     log_x=True,
     claims=(

@@ -1,21 +1,8 @@
 """Errors of networks on data reduced by selection, extraction and random projection."""
 
-from reproduction.experiments import sizes
-from reproduction.experiments.chapter4 import (
-    FEWER_DIGITS,
-    MNIST,
-    SCHEMES,
-    SCORES,
-    SMALLER,
-    SPARSE,
-    VARIANTS,
-    fixed,
-    fixed_digits,
-    learnt,
-    reduced,
-    reduced_digits,
-)  # fmt: skip
-from reproduction.experiments.experiment import Cell, Claim, Entry, Experiment
+from reproduction.experiments import chapter4, sizes
+from reproduction.experiments.chapter4 import FEWER_DIGITS, MNIST, SCHEMES, SCORES, SMALLER, SPARSE, VARIANTS
+from reproduction.experiments.experiment import Cell, Claim, Entry, Experiment, table_entries
 
 PUBLISHED = {  # by the columns of VARIANTS, and MNIST
     "IG": (50.04, 49.67, 50.05, 0.98),
@@ -39,22 +26,17 @@ def cells(scale) -> dict:
     """By (series, x); the table of times asks for the same."""
     found = {}
     for name, scheme in SCHEMES.items():
-        found |= {(f"{name} RP", x): fixed(scale, scheme, density) for x, density in VARIANTS.items()}
-        found[f"{name} RP", MNIST] = fixed_digits(scale, scheme)
+        found |= {(f"{name} RP", x): chapter4.fixed(scale, scheme, density) for x, density in VARIANTS.items()}
+        found[f"{name} RP", MNIST] = chapter4.fixed_digits(scale, scheme)
     for name, method in METHODS.items():
-        found |= {(name, x): reduced(scale, method, density) for x, density in VARIANTS.items()}
-        found[name, MNIST] = reduced_digits(scale, method)
+        found |= {(name, x): chapter4.reduced(scale, method, density) for x, density in VARIANTS.items()}
+        found[name, MNIST] = chapter4.reduced_digits(scale, method)
     return found
 
 
 def _entries(scale):
-    wanted = cells(scale)
-    table = [
-        Entry(name, x, wanted[name, x], published=value)
-        for name, row in PUBLISHED.items()
-        for x, value in zip((*VARIANTS, MNIST), row)
-    ]
-    ours = {(f"{name} RP, learnt", x): learnt(scale, scheme, density=density)
+    table = table_entries(PUBLISHED, (*VARIANTS, MNIST), cells(scale))
+    ours = {(f"{name} RP, learnt", x): chapter4.learnt(scale, scheme, density=density)
             for name, scheme in SPARSE.items() for x, density in VARIANTS.items()}  # fmt: skip
     ours |= {(name, x): Cell(recipe, sizes.synthetic(scale, density))
              for name, recipe in _YARDSTICKS.items() for x, density in VARIANTS.items()}  # fmt: skip
@@ -69,8 +51,6 @@ EXPERIMENT = Experiment(
     label="tab:dr_accuracy_comparison",
     title="Early stopping errors for different dimensionality reduction methods",
     entries=_entries,
-    x_name="data set",
-    unit="error (%)",
     claims=(
         Claim(
             "All feature selection methods performed very similarly (here: within 2 points on each data set).",

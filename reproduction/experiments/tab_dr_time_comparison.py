@@ -43,7 +43,6 @@ EXPERIMENT = Experiment(
     label="tab:dr_time_comparison",
     title="Average time of performing dimensionality reduction, and its share in the total time of training",
     entries=_entries,
-    x_name="data set",
     unit="seconds, or % of the total time",
     slack=None,
     claims=(

@@ -1,16 +1,8 @@
 """Errors of linear models on the original columns, beside networks on projected ones."""
 
-from reproduction.experiments.chapter4 import (
-    FEWER_DIGITS,
-    MNIST,
-    SMALLER,
-    VARIANTS,
-    fixed,
-    fixed_digits,
-    linear,
-    linear_digits,
-)  # fmt: skip
-from reproduction.experiments.experiment import Claim, Entry, Experiment
+from reproduction.experiments import chapter4
+from reproduction.experiments.chapter4 import FEWER_DIGITS, MNIST, SMALLER, VARIANTS
+from reproduction.experiments.experiment import Claim, Entry, Experiment, table_entries
 
 PUBLISHED = {  # by the columns of VARIANTS, and MNIST
     "LR": (44.90, 33.73, 25.72, 8.10),
@@ -23,23 +15,18 @@ _COLUMNS = (*VARIANTS, MNIST)
 
 def cells(scale) -> dict:
     """By (series, x); the table of times asks for the same."""
-    found = {("Gaussian RP + DNN", x): fixed(scale, "gaussian", density) for x, density in VARIANTS.items()}
-    found["Gaussian RP + DNN", MNIST] = fixed_digits(scale, "gaussian")
+    found = {("Gaussian RP + DNN", x): chapter4.fixed(scale, "gaussian", density) for x, density in VARIANTS.items()}
+    found["Gaussian RP + DNN", MNIST] = chapter4.fixed_digits(scale, "gaussian")
     for name, model in MODELS.items():
-        found |= {(name, x): linear(scale, model, density) for x, density in VARIANTS.items()}
-        found[name, MNIST] = linear_digits(scale, model)
+        found |= {(name, x): chapter4.linear(scale, model, density) for x, density in VARIANTS.items()}
+        found[name, MNIST] = chapter4.linear_digits(scale, model)
     return found
 
 
 def _entries(scale):
-    wanted = cells(scale)
-    table = [
-        Entry(name, x, wanted[name, x], published=value)
-        for name, row in PUBLISHED.items()
-        for x, value in zip(_COLUMNS, row)
-    ]
-    return table + [
-        Entry("SVM with a bias", x, linear(scale, "svm", density, bias=True)) for x, density in VARIANTS.items()
+    return table_entries(PUBLISHED, _COLUMNS, cells(scale)) + [
+        Entry("SVM with a bias", x, chapter4.linear(scale, "svm", density, bias=True))
+        for x, density in VARIANTS.items()
     ]
 
 
@@ -47,8 +34,6 @@ EXPERIMENT = Experiment(
     label="tab:linear_accuracy_comparison",
     title="Test errors of linear classifiers trained on the unprojected data",
     entries=_entries,
-    x_name="data set",
-    unit="error (%)",
     claims=(
         Claim(
             "LR and SVM models yielded almost identical performance (here: within 1 point).",

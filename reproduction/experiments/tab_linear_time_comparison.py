@@ -25,7 +25,6 @@ EXPERIMENT = Experiment(
     label="tab:linear_time_comparison",
     title="Average time of training linear classifiers on the original data",
     entries=_entries,
-    x_name="data set",
     unit="seconds",
     slack=None,
     claims=(
