@@ -22,6 +22,11 @@ _TOGETHER = {  # files of several labels; the file of any other one has its name
         "tab:lrp_normalization_sparse", "tab:lrp_normalization_count", "tab:lrp_activation_sparse",
         "tab:lrp_activation_count",
     ),
+    "projection_times": ("fig:rp_k_exec_time", "fig:rp_k_exec_time_gen_proj"),
+    "reduction_comparison": ("tab:dr_accuracy_comparison", "tab:dr_time_comparison"),
+    "linear_comparison": ("tab:linear_accuracy_comparison", "tab:linear_time_comparison"),
+    "dictionary_sizes": ("tab:tng_rp_auc", "tab:rcv1_rp_auc"),
+    "rbm_starts": ("tab:rp_init_auc", "fig:rp_init_tng", "fig:rp_init_rcv1"),
 }  # fmt: skip
 
 __all__ = ["LABELS", "SCALES", "find_experiment"]
