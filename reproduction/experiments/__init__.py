@@ -22,6 +22,7 @@ _TOGETHER = {  # files of several labels; the file of any other one has its name
         "tab:lrp_normalization_sparse", "tab:lrp_normalization_count", "tab:lrp_activation_sparse",
         "tab:lrp_activation_count",
     ),
+    "synthetic_errors": ("fig:rpsynth_k", "fig:rpsynth_rho", "fig:rpsynth_psi"),
     "projection_times": ("fig:rp_k_exec_time", "fig:rp_k_exec_time_gen_proj"),
     "reduction_comparison": ("tab:dr_accuracy_comparison", "tab:dr_time_comparison"),
     "linear_comparison": ("tab:linear_accuracy_comparison", "tab:linear_time_comparison"),
