@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
+from reproduction.experiments.chapter4 import SCHEMES
 from reproduction.experiments.experiment import Cell
 
-PROJECTIONS = {  # in the order of the tables
-    "Gaussian": "gaussian",
-    "Achlioptas'": "achlioptas",
-    "Li's": "li",
-    "SRHT": "srht",
-    "Count Sketch": "count_sketch",
-}
+PROJECTIONS = {name: SCHEMES[name] for name in ("Gaussian", "Achlioptas'", "Li's", "SRHT", "Count Sketch")}
 REFERENCE = "Reference"
 STARTS = {"Gaussian (reference)": None} | {name: scheme for name, scheme in PROJECTIONS.items() if name != "Gaussian"}
 
@@ -23,14 +18,6 @@ SIZES = {  # of the dictionary behind a projection
     (_REUTERS, "smoke"): (300, 400),
     (_REUTERS, "small"): (4000,),
     (_REUTERS, "full"): (4000, 6000, 8000, 10_000),
-}
-DRAWN = {  # of the figure with the curves
-    (_TNG, "smoke"): 300,
-    (_TNG, "small"): 6000,
-    (_TNG, "full"): 6000,
-    (_REUTERS, "smoke"): 300,
-    (_REUTERS, "small"): 4000,
-    (_REUTERS, "full"): 4000,
 }
 IN_PLACE = (
     "RCV1 is not freely to be had; Reuters-21578 stands in for it, with the same network, and with relevance as the "

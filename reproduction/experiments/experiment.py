@@ -8,7 +8,7 @@ so that labels which ask for the same network share its result.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -36,6 +36,17 @@ class Entry:
     cell: Cell | None
     quantity: str = "error"  # which of the recipe's results it shows
     published: float | None = None
+
+
+def table_entries(
+    published: Mapping[str, Sequence], columns: Sequence[str], cells: Mapping[tuple, Cell], quantity: str = "error"
+) -> list[Entry]:
+    """The entries of a table whose published rows have the order of `columns`; `cells` by (series, x)."""
+    return [
+        Entry(series, x, cells.get((series, x)), quantity, value)
+        for series, row in published.items()
+        for x, value in zip(columns, row)
+    ]
 
 
 class Values:
@@ -80,8 +91,8 @@ class Experiment:
     label: str
     title: str
     entries: Callable[[str], list[Entry]]
-    x_name: str
-    unit: str  # "error (%)"
+    x_name: str = "data set"
+    unit: str = "error (%)"
     claims: tuple[Claim, ...] = ()
     seeds: Mapping[str, int] = field(default_factory=lambda: {"smoke": 1, "small": 1, "full": 1})
     figure: bool = False

@@ -34,7 +34,6 @@ EXPERIMENT = Experiment(
     title="Networks with different activation functions in the finetuned projection layer by its number of outputs",
     entries=_entries,
     x_name="k",
-    unit="error (%)",
     figure=True,
     log_x=True,
     claims=(

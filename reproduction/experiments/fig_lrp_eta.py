@@ -26,7 +26,6 @@ EXPERIMENT = Experiment(
     title="Influence of the share of batches that train the projection, eta, in the same time",
     entries=_entries,
     x_name="eta",
-    unit="error (%)",
     figure=True,
     claims=(
         Claim(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from reproduction.experiments.document_sets import DRAWN, IN_PLACE, PROJECTIONS, REFERENCE, codes, reference
+from reproduction.experiments.document_sets import IN_PLACE, PROJECTIONS, REFERENCE, codes, reference
 from reproduction.experiments.experiment import Claim, Entry, Experiment, Values
 
 _BEST = ("Gaussian", "Achlioptas'")
 _SETS = {"TNG": "tng", "Reuters": "reuters"}
+_WORDS = {"tng": 6000, "reuters": 4000}  # of the dictionary; at the smallest scale 300
 _LOW, _HIGH = "recall 0.1", "recall 0.5"
 _SHOWN = {"area": "area", _LOW: "precision_at_10", _HIGH: "precision_at_50"}
 
@@ -14,8 +15,9 @@ _SHOWN = {"area": "area", _LOW: "precision_at_10", _HIGH: "precision_at_50"}
 def _entries(scale: str) -> list[Entry]:
     found = []
     for place, data in _SETS.items():
+        words = 300 if scale == "smoke" else _WORDS[data]
         cells = {REFERENCE: reference(data, scale)}
-        cells |= {name: codes(data, scale, DRAWN[data, scale], scheme) for name, scheme in PROJECTIONS.items()}
+        cells |= {name: codes(data, scale, words, scheme) for name, scheme in PROJECTIONS.items()}
         for series, cell in cells.items():
             found += [Entry(series, f"{place}, {what}", cell, quantity) for what, quantity in _SHOWN.items()]
     return found

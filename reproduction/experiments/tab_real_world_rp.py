@@ -82,7 +82,6 @@ EXPERIMENT = Experiment(
     label="tab:real_world_rp",
     title="Classification errors on large-scale real-world data sets",
     entries=_entries,
-    x_name="data set",
     unit="error (%), or as the column says",
     slack=None,
     claims=(

@@ -83,8 +83,6 @@ EXPERIMENT = Experiment(
     label="tab:rp_init_cifar",
     title="RP initialisation in convolutional networks: mean test error of the last epochs",
     entries=entries,
-    x_name="data set",
-    unit="error (%)",
     claims=(
         Claim(
             "The SRHT initialization outperformed the reference initialization on all datasets (here: on CIFAR-10).",

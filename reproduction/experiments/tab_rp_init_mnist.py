@@ -39,8 +39,6 @@ EXPERIMENT = Experiment(
     label="tab:rp_init_mnist",
     title="RP initialisation in pretrained networks: mean test error of the last epochs",
     entries=entries,
-    x_name="data set",
-    unit="error (%)",
     claims=(
         Claim(
             "Unlike CNNs, image classification with pretrained networks does not benefit from RP initialization.",

@@ -35,10 +35,8 @@ class ImageConfig:
     milestones: tuple[float, ...] = (0.5, 0.75)  # shares of the epochs
     factor: float = 0.1
     momentum: float = 0.9
-    nesterov: bool = True
     l2: float = 1e-4
     pad: int = 4  # pixels that images are shifted by, at most
-    flip: bool = True  # mirror half of the images; digits are none any more then
     scheme: str = "he"
     options: dict = field(default_factory=dict)
     seed: int = 0

@@ -15,15 +15,14 @@ def can_fuse() -> bool:
 
 
 def fused_norm_and_relu(
-    norm: nn.BatchNorm2d, x: torch.Tensor, factor: float | torch.Tensor = 1.0, shortcut: torch.Tensor | None = None
+    norm: nn.BatchNorm2d, x: torch.Tensor, gate: torch.Tensor | None = None, shortcut: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """As `resnet.norm_and_relu`, which also does what the kernels do not know: other modes, widths and factors.
+    """As `resnet.norm_and_relu`, which also does what the kernels do not know: other modes and widths.
 
     It does not count batches, which only batch normalisation without a momentum would ask for.
     """
-    gate = factor if isinstance(factor, torch.Tensor) else None
-    if not norm.training or not _kernels().takes_channels(x.shape[1]) or (gate is None and factor != 1.0):
-        return norm_and_relu(norm, x, factor, shortcut)
+    if not norm.training or not _kernels().takes_channels(x.shape[1]):
+        return norm_and_relu(norm, x, gate, shortcut)
     return _NormRelu.apply(x, norm.weight, norm.bias, shortcut, gate, norm)
 
 

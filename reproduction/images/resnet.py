@@ -17,7 +17,7 @@ class StochasticDepthResNet(nn.Module):
     Stages are 16, 32 and 64 channels wide; the second and third halve the image. Shortcuts have no weights: every
     second pixel, and zeros for the new channels (option A of He et al., "Deep residual learning", CVPR 2016).
 
-    In training, block l of L is left out for a whole batch with probability 1 - p_l, where p_l = 1 - l/L * (1 -
+    In training, block l of L counts for nothing in a whole batch with probability 1 - p_l, where p_l = 1 - l/L * (1 -
     survival); otherwise its residual counts p_l times. Huang et al., "Deep networks with stochastic depth", ECCV 2016.
 
     Convolutions begin by He's scheme with numbers of torch's generator; `init.apply_(net, ...)` does it anew.
@@ -34,9 +34,7 @@ class StochasticDepthResNet(nn.Module):
         check_real("survival", survival, 0.0)
         if not 0 < survival <= 1:
             raise InputError(f"survival={survival} is not possible; it is above 0 and at most 1")
-        n_classes = check_integer("n_classes", n_classes, 1, 2**31)
         channels, widths = check_integer("width", width, 1, 2**20), []
-        in_channels = check_integer("in_channels", in_channels, 1, 2**20)
         self.stem = nn.Sequential(_convolution(in_channels, channels), nn.BatchNorm2d(channels), nn.ReLU())
         for stage in range(3):
             widths += [width << stage] * ((depth - 2) // 6)
@@ -46,41 +44,33 @@ class StochasticDepthResNet(nn.Module):
             channels = outputs
         self.blocks, self.head = nn.ModuleList(blocks), nn.Linear(channels, n_classes)
         steps = torch.arange(1, len(blocks) + 1) / len(blocks)
-        # A list beside the tensor: reading a tensor on a GPU would wait for it.
         self.register_buffer("survival", 1 - steps * (1 - survival), persistent=False)
-        self._survival = self.survival.tolist()
         self.join = norm_and_relu
         apply_(self, "he", where=nn.Conv2d, seed=None)
         nn.init.zeros_(self.head.bias)
 
-    def draw_gates(self, generator: torch.Generator | None = None, n_batches: int | None = None) -> torch.Tensor:
-        """1 for the blocks that take part in a batch, 0 for the others; on the processor. A row for each of several."""
-        shape = (len(self.blocks),) if n_batches is None else (n_batches, len(self.blocks))
-        return (torch.rand(shape, generator=generator) < torch.tensor(self._survival)).float()
+    def draw_gates(self, generator: torch.Generator, n_batches: int) -> torch.Tensor:
+        """A row for each batch: 1 for the blocks that take part in it, 0 for the others; on the processor."""
+        return (torch.rand(n_batches, len(self.blocks), generator=generator) < self.survival.cpu()).float()
 
-    def forward(self, x: torch.Tensor, gates: torch.Tensor | None = None) -> torch.Tensor:
-        """Class scores. In training without `gates` they are drawn, and blocks whose gate is 0 cost nothing.
+    def forward(self, x: torch.Tensor, gates: torch.Tensor) -> torch.Tensor:
+        """Class scores, with residuals multiplied by `gates`, one number a block: drawn in training, else `survival`.
 
-        Residuals are multiplied by `gates`, one number a block, where they are given, in either mode. The work is then
-        the same for all gates, so that a CUDA graph can hold it and read them from a tensor. Batch normalisation of a
-        block with a gate of 0 sees the batch in that case, and does not if the block is left out.
+        The work is the same for all gates, so that a CUDA graph can hold it and read them from a tensor. Batch
+        normalisation of a block with a gate of 0 sees the batch too.
         """
-        if gates is not None and gates.shape != (len(self.blocks),):
+        if gates.shape != (len(self.blocks),):
             raise InputError(
                 f"gates has shape {tuple(gates.shape)}; it must be ({len(self.blocks)},), a number a block"
             )
-        if gates is not None:
-            factors = gates.to(x.device).unbind()
-        else:
-            factors = self.draw_gates().tolist() if self.training else self._survival
         x = self.join(self.stem[1], self.stem[0](x))
-        for block, factor in zip(self.blocks, factors):
-            x = block(x, factor, self.join)
+        for block, gate in zip(self.blocks, gates.to(x.device)):
+            x = block(x, gate, self.join)
         return self.head(x.mean(dim=(2, 3)))
 
 
 class BasicBlock(nn.Module):
-    """relu(shortcut(x) + factor * residual(x)), where the residual is two 3 x 3 convolutions."""
+    """relu(shortcut(x) + gate * residual(x)), where the residual is two 3 x 3 convolutions."""
 
     def __init__(self, inputs: int, outputs: int):
         super().__init__()
@@ -93,21 +83,16 @@ class BasicBlock(nn.Module):
             return x
         return functional.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.added))
 
-    def forward(self, x: torch.Tensor, factor: float | torch.Tensor = 1.0, join=None) -> torch.Tensor:
-        if isinstance(factor, float) and factor == 0:
-            return self.shortcut(x)  # not negative: what comes in went through a rectifier
-        join = join or norm_and_relu
+    def forward(self, x: torch.Tensor, gate: torch.Tensor, join) -> torch.Tensor:
         hidden = join(self.first_norm, self.first(x))
-        return join(self.second_norm, self.second(hidden), factor, self.shortcut(x))
+        return join(self.second_norm, self.second(hidden), gate, self.shortcut(x))
 
 
 def norm_and_relu(
-    norm: nn.BatchNorm2d, x: torch.Tensor, factor: float | torch.Tensor = 1.0, shortcut: torch.Tensor | None = None
+    norm: nn.BatchNorm2d, x: torch.Tensor, gate: torch.Tensor | None = None, shortcut: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """relu(factor * norm(x) + shortcut)."""
-    x = norm(x)
-    if not (isinstance(factor, float) and factor == 1):
-        x = x * factor
+    """relu(gate * norm(x) + shortcut)."""
+    x = norm(x) if gate is None else norm(x) * gate
     return functional.relu(x if shortcut is None else shortcut + x)
 
 

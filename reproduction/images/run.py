@@ -66,14 +66,13 @@ class _Flat:
 
     @torch.no_grad()
     def descend(self, rate: torch.Tensor, config: ImageConfig) -> None:
-        """g = gradient + l2 * w; v = momentum * v + g; w -= rate * (g + momentum * v), or rate * v if not Nesterov's.
+        """g = gradient + l2 * w; v = momentum * v + g; w -= rate * (g + momentum * v).
 
         torch's SGD with the rate in a tensor would wait for the GPU to read it.
         """
         g = self.all.grad.add_(self.all, alpha=config.l2)
         self.velocity.mul_(config.momentum).add_(g)
-        way = g.add_(self.velocity, alpha=config.momentum) if config.nesterov else self.velocity
-        self.all.addcmul_(way, rate, value=-1)
+        self.all.addcmul_(g.add_(self.velocity, alpha=config.momentum), rate, value=-1)
 
 
 class ImageRun:
@@ -116,7 +115,7 @@ class ImageRun:
         order = torch.randperm(self._data.n_train, generator=self._numbers)[:n]
         flips, down, right = draw_moves(n, self.config.pad, generator=self._numbers)
         gates = self._net.draw_gates(self._numbers, self.n_batches)
-        return [*(x.view(shape) for x in (order, flips & self.config.flip, down, right)), gates]
+        return [*(x.view(shape) for x in (order, flips, down, right)), gates]
 
     def _fill(self) -> None:
         """Make the next batches."""

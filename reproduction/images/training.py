@@ -12,24 +12,7 @@ from reproduction.images.data import ImagesOnDevice
 from reproduction.images.run import ImageRun
 from sketchnet.errors import InputError
 
-__all__ = ["ImageConfig", "Images", "train_images", "train_together"]
-
-
-def train_images(
-    config: ImageConfig,
-    train: Images,
-    test: Images,
-    device: str | torch.device = "cpu",
-    report: Callable[[dict], None] | None = None,
-    tick: Callable[[int, int, str], None] | None = None,
-) -> list[float]:
-    """Train a network; the test error (a share) after each epoch.
-
-    On the processor the seed decides everything; on a GPU results also depend on the order of its sums. Images that
-    fill no batch at an epoch's end are left out of it. `report` gets a record after each epoch, `tick` the number of
-    steps done and to do.
-    """
-    return train_together([config], train, test, device, report, tick)[0]
+__all__ = ["ImageConfig", "Images", "train_together"]
 
 
 def train_together(
@@ -38,10 +21,13 @@ def train_together(
     test: Images,
     device: str | torch.device = "cpu",
     report: Callable[[dict], None] | None = None,
-    tick: Callable[[int, int, str], None] | None = None,
     fused: bool = True,
 ) -> list[list[float]]:
-    """The same for several networks, a step each in turn. They must agree in the epochs and the size of batches.
+    """Train networks, a step each in turn; of each one the test error (a share) after each epoch.
+
+    They must agree in the epochs and the size of batches. On the processor the seed decides everything; on a GPU
+    results also depend on the order of its sums. Images that fill no batch at an epoch's end are left out of it.
+    `report` gets a record after each epoch of each network.
 
     `fused`: on a GPU, by kernels of our own for batch normalisation, where they can run; otherwise by torch's.
     """
@@ -51,15 +37,13 @@ def train_together(
     data, epochs = ImagesOnDevice(train, test, device), configs[0].epochs
     with _gpu(device) if data.on_gpu else nullcontext():
         runs = [ImageRun(config, data, fused) for config in configs]
-        errors, steps = [[] for _ in runs], runs[0].n_batches
+        errors = [[] for _ in runs]
         for epoch in range(epochs):
             for run in runs:
                 run.begin(epoch)
-            for step in range(steps):
+            for _ in range(runs[0].n_batches):
                 for run in runs:
                     run.advance()
-                if tick is not None:
-                    tick(epoch * steps + step + 1, epochs * steps, f"epoch {epoch + 1}")
             for run in runs:
                 run.evaluate()
             for run, of_run in zip(runs, errors):

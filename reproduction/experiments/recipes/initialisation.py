@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from reproduction.images.config import ImageConfig, Images
-from reproduction.images.training import train_images
+from reproduction.images.training import train_together
 from sketchnet.data import Split, load_dataset
 from sketchnet.errors import InputError
 
@@ -39,7 +39,7 @@ def image_network(
     config = image_config(scheme, options or {}, seed, len(train.labels), **sizes)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    return image_result(train_images(config, train, test, device), time.perf_counter() - begun)
+    return image_result(train_together([config], train, test, device)[0], time.perf_counter() - begun)
 
 
 def image_config(scheme: str, options: dict, seed: int, n_train: int, **sizes) -> ImageConfig:

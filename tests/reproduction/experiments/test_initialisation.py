@@ -9,7 +9,7 @@ from reproduction.experiments import find_experiment, tab_rp_init_cifar, tab_rp_
 from reproduction.experiments.experiment import Values
 from reproduction.experiments.recipes import find_recipe, initialisation
 from reproduction.experiments.verdict import CONFIRMED, DENIED, OPEN, of_claim
-from reproduction.images.training import train_images, train_together
+from reproduction.images.training import train_together
 from sketchnet.errors import InputError
 
 LABELS = ("tab:rp_init_cifar", "tab:rp_init_mnist")
@@ -46,7 +46,7 @@ def test_alone_or_together_is_the_same_run():
     assert config.options == {"n_examples": 256}
     errors = train_together([config, initialisation.image_config("he", {}, 3, 256, **sizes)], train, test)[0]
     assert initialisation.image_result(errors, 0.0)["errors"] == found["errors"]
-    assert train_images(config, train, test) == errors
+    assert train_together([config], train, test)[0] == errors
 
 
 def test_images_of_nothing_known():

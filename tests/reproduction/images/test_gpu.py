@@ -10,7 +10,7 @@ from reproduction.images.data import ImagesOnDevice
 from reproduction.images.norm import fused_norm_and_relu
 from reproduction.images.resnet import norm_and_relu
 from reproduction.images.run import ImageRun
-from reproduction.images.training import ImageConfig, train_images, train_together
+from reproduction.images.training import ImageConfig, train_together
 from tests.reproduction.images.separable import separable
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
@@ -22,7 +22,7 @@ TRAIN, TEST = separable(), separable(150, seed=1)
 def test_it_learns():
     """Chance is an error of 2/3."""
     records = []
-    errors = train_images(SMALL, TRAIN, TEST, "cuda", report=records.append)
+    errors = train_together([SMALL], TRAIN, TEST, "cuda", report=records.append)[0]
     assert errors[-1] <= 0.05
     assert records[1]["loss"] < records[0]["loss"]
     assert [r["test_error"] for r in records] == errors
