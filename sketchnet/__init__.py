@@ -1,6 +1,17 @@
 """sketchnet: deep networks on sparse data with millions of features, through random projections."""
 
+from typing import TYPE_CHECKING
+
 from sketchnet.lazy import load_on_use
+
+if TYPE_CHECKING:  # what editors and type checkers see
+    from sketchnet.estimators.autoencoder import SketchAutoencoder as SketchAutoencoder
+    from sketchnet.estimators.boltzmann import RestrictedBoltzmannMachine as RestrictedBoltzmannMachine
+    from sketchnet.estimators.networks import SketchClassifier as SketchClassifier
+    from sketchnet.estimators.networks import SketchRegressor as SketchRegressor
+    from sketchnet.estimators.projection import RandomProjection as RandomProjection
+    from sketchnet.estimators.selection import ColumnSelector as ColumnSelector
+    from sketchnet.estimators.selection import SparseSVD as SparseSVD
 
 __version__ = "0.1.0"
 

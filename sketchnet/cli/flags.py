@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from shlex import quote
+from typing import cast
 
 from sketchnet.errors import InputError, Setting
 
@@ -19,11 +20,11 @@ def flag_of(setting: str) -> str:
 
 def in_flags(error: InputError) -> str:
     """Return the message of an error with flags where it names settings, or where an error behind it did."""
-    message, cause = str(error), error
+    message, cause = str(error), cast(BaseException | None, error)
     while cause is not None:
         for setting in getattr(cause, "settings", ()):
-            flags = _flags(setting)
-            message = re.sub(rf"(?<!\w){re.escape(str(setting))}", lambda _, flags=flags: flags, message)
+            flags = _flags(setting).replace("\\", r"\\")  # a flag's value may look like a reference to a group
+            message = re.sub(rf"(?<!\w){re.escape(str(setting))}", flags, message)
         cause = cause.__context__
     return message
 

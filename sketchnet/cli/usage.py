@@ -44,8 +44,8 @@ def _what(error: UsageError, words: Sequence[str]) -> str:
     if option is not None and hasattr(error, "possibilities"):
         return f"there is no option {option}; {meant(option, _options(command.get_params(error.ctx)))}"
     if said.startswith("No such command"):
-        quoted = re.fullmatch(r"No such command (.*?)(\. Did you mean [a-z', ]*\?)?", said)[1]
-        given = ast.literal_eval(quoted)  # it may have quotes of its own
+        quoted = re.fullmatch(r"No such command (.*?)(\. Did you mean [a-z', ]*\?)?", said)
+        given = ast.literal_eval(quoted[1]) if quoted else said  # it may have quotes of its own
         return f"there is no verb {given!r}; {meant(given, command.list_commands(error.ctx))}"
     parameter = getattr(error, "param", None)
     if parameter is not None and parameter.param_type_name == "option":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import singledispatch
 from math import ceil
+from typing import Any
 
 import numpy as np
 import torch
@@ -196,7 +197,7 @@ def _put(target: torch.Tensor, span: slice, arrived: torch.Tensor, taken: torch.
 
 def project_on_device(
     operator: Operator, X, *, device="cuda", dtype=torch.float32, out=None, memory: str | int | None = None
-) -> torch.Tensor | np.ndarray:
+) -> Any:
     """X @ P, computed on a CUDA device; X is a CsrBatch or a scipy matrix.
 
     The result is a tensor on the device, float32 or bfloat16, unless `out` takes it: a tensor there, or an array or

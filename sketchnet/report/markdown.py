@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from sketchnet.escapes import escape_controls
 from sketchnet.report import document
@@ -58,7 +59,7 @@ def _rule(table: document.Table, column: int) -> str:
     return "---:" if figures and column >= table.heads else "---"
 
 
-def _line(row: list[document.Content]) -> str:
+def _line(row: Sequence[document.Content]) -> str:
     return "| " + " | ".join(_content(content) for content in row) + " |"
 
 

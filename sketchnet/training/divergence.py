@@ -25,7 +25,7 @@ def tell_largest(model: Model, data) -> str:
     largest, column = find_largest(data)
     (name,) = column_names(np.array([column]), model.data, model.data.get("base", 0))
     name = name if name.isprintable() else repr(name)
-    scaling = _SCALING.get(getattr(model.network.config, "scale_input", None), "")
+    scaling = _SCALING.get(getattr(model.network.config, "scale_input", ""), "")
     return f"the largest is {largest:g}, in column {name}{scaling}"
 
 
