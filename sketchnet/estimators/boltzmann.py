@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchnet.data.csr import as_csr
+from sketchnet.estimators.rows import SparseInput
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.pretraining import RBM, RBMConfig, RBMTrainingConfig, make_rows, train_rbm, train_rbm_once
 from sketchnet.training.course import silent
@@ -19,7 +20,7 @@ from sketchnet.training.defaults import choose_device
 from sketchnet.training.threads import thread_budget
 
 
-class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RestrictedBoltzmannMachine(SparseInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Features learnt without labels, by contrastive divergence: each is a hidden unit that explains the columns of X.
 
     Parameters
@@ -165,9 +166,7 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.positive_only = self.visible == "poisson"
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

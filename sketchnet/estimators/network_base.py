@@ -4,63 +4,31 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from sketchnet.data.csr import CsrBatch, without_torch
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
-from sketchnet.estimators.rows import SparseInput
+from sketchnet.estimators.models import ModelEstimator
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.evaluation.attribution import contributions
 from sketchnet.pretraining.course import Pretrained
 from sketchnet.projection.rows import opened
-from sketchnet.training.course import Supervised, silent
+from sketchnet.training.course import Supervised
 from sketchnet.training.defaults import build_model, choose_device, describe, is_auto
 from sketchnet.training.examples import Examples, hold_back
-from sketchnet.training.loop import train, train_once
-from sketchnet.training.model import Model, load_model
+from sketchnet.training.loop import train_once
+from sketchnet.training.model import Model
 from sketchnet.training.optimisers import make_optimiser
 from sketchnet.training.rates import even_rates
 from sketchnet.training.task import Task
 
-_SETTINGS = {  # names of ours, and of the configs
-    "scheme": "scheme",
-    "n_components": "n_components",
-    "options": "options",
-    "learn_projection": "learn",
-    "eta": "eta",
-    "frozen_epochs": "frozen_epochs",
-    "wide": "wide",
-    "hashed_columns": "hashed_columns",
-    "normalise": "normalise",
-    "scale_input": "scale_input",
-    "activation": "activation",
-    "hidden": "hidden",
-    "hidden_norm": "hidden_norm",
-    "dropout": "dropout",
-    "feature_dropout": "feature_dropout",
-    "epochs": "epochs",
-    "batch_size": "batch_size",
-    "optimiser": "optimiser",
-    "learning_rate": "rate",
-    "sparse_learning_rate": "sparse_rate",
-    "wide_learning_rate": "wide_rate",
-    "l2": "l2",
-    "blend": "blend",
-    "momentum": "momentum",
-    "decay": "decay",
-    "patience": "patience",
-    "seconds": "seconds",
-    "pretrain": "pretrain",
-}
 
-
-class NetworkEstimator(SparseInput, BaseEstimator):
+class NetworkEstimator(ModelEstimator):
     classes_: np.ndarray
 
     def __init__(
@@ -134,14 +102,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
             model.data.pop("classes", None)
         if self.verbose:
             print(describe(model, examples.data.n_rows, self.threads))
-        course = Pretrained() if model.training.pretrain else Supervised()
-        how = {"memory": self.memory, "report": print if self.verbose else silent, "loaded": loaded}
-        how["threads"] = self.threads
-        train(model, examples, held_back, course=course, **how)
-        if self.device == "auto":
-            model.network.to("cpu")  # where it can be pickled for everybody, and single rows take no detour
-        self.model_ = model  # nothing is left of one that did not get so far
-        self._set_history()
+        self._train(model, examples, held_back, Pretrained() if model.training.pretrain else Supervised(), loaded)
         self._optimiser = None
         return self
 
@@ -180,30 +141,8 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         found = abs(self.explain(X))
         return sparse.csr_array(found.sum(axis=0).reshape(1, -1) / max(1, found.shape[0]))
 
-    def save(self, folder) -> None:
-        """Write a model folder, as `sketchnet train` does."""
-        check_is_fitted(self)
-        self.model_.save(folder)
-
-    @classmethod
-    def load(cls, folder):
-        """An estimator with the model of a folder, from `save` or from `sketchnet train`. No code in it is run."""
-        model = load_model(folder)
-        of_numbers = model.task.kind == "regression"
-        if model.task.kind == "autoencoder" or of_numbers != issubclass(cls, RegressorMixin):
-            raise InputError(f"{Path(folder)} is a model for {model.task.kind}; {cls.__name__} cannot load it")
-        config = {**model.network.config.to_dict(), **model.training.to_dict()}
-        estimator = cls(**{name: config[ours] for name, ours in _SETTINGS.items()}, random_state=config["seed"])
-        estimator.model_ = model
-        estimator.n_features_in_ = model.network.config.n_columns
-        estimator._restore()
-        estimator._set_history()
-        return estimator
-
     def _build(self, task: Task, data, n_rows: int, **others) -> Model:
-        settings = {ours: getattr(self, name) for name, ours in _SETTINGS.items()}
-        settings["options"] = dict(self.options or {})
-        model = build_model(task, data, {**settings, **others}, seed_of(self.random_state))
+        model = build_model(task, data, {**self._settings(), **others}, seed_of(self.random_state))
         model.network.to(choose_device(self.device, model, n_rows))
         return model
 

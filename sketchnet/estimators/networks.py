@@ -97,6 +97,8 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
     (300,)
     """
 
+    _tasks = ("binary", "multiclass", "multilabel")
+
     def __init__(
         self,
         scheme="count_sketch",
@@ -214,6 +216,8 @@ class SketchRegressor(RegressorMixin, NetworkEstimator):
     (300,)
     """
 
+    _tasks = ("regression",)
+
     def predict(self, X):
         """One number a row."""
         return self.model_.task.decide(self._outputs(X)) if hasattr(self, "model_") else self._outputs(X)
@@ -228,9 +232,6 @@ class SketchRegressor(RegressorMixin, NetworkEstimator):
 
     def _task(self, y) -> Task:
         return Task.of_labels(y, regression=True)
-
-    def _restore(self) -> None:
-        """Nothing but the model is needed."""
 
 
 def _indicators(y) -> sparse.csr_array:

@@ -12,7 +12,7 @@ from sketchnet.checks import check_options
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
-from sketchnet.estimators.rows import opened_rows, widened
+from sketchnet.estimators.rows import SparseInput, opened_rows, widened
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.projection import SRHT, Operator, make_scheme
 from sketchnet.projection.inverse import least_squares_inverse
@@ -20,7 +20,7 @@ from sketchnet.projection.quality import minimal_k
 from sketchnet.projection.rows import opened
 
 
-class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RandomProjection(SparseInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Reduce sparse data with millions of columns to a few hundred or thousand, keeping distances, from a seed alone.
 
     No projection matrix is stored: its entries are a function of the seed, drawn as they are needed. Rows are sparse or
@@ -132,9 +132,3 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

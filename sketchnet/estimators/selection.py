@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -12,8 +10,9 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.shard_set import ShardSet, open_shards
+from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
+from sketchnet.estimators.rows import SparseInput, opened_rows
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.kernels import backend
 from sketchnet.projection.operator import output_dtype
@@ -26,28 +25,21 @@ SCORES = {"chi2": chi2_scores, "f_score": f_scores, "information_gain": informat
 _COMPONENTS = 100  # of an SVD, unless told otherwise
 
 
-class _AnyRows:
+class _AnyRows(SparseInput):
     """Arrays and sparse matrices, checked as scikit-learn does, and data sets on disk."""
 
     def _take(self, X, y=None, *, reset: bool, labelled: bool = False):
         """(X, y) with X as an array, a CSR matrix, a `CsrBatch` or a `ShardSet`."""
-        if isinstance(X, str | Path):
-            X = open_shards(X)
+        X = opened_rows(self, X, reset=reset)
         if isinstance(X, CsrBatch | ShardSet):
-            if reset:
-                self.n_features_in_ = X.n_columns
-            elif X.n_columns > self.n_features_in_:  # a part of a data set may lack its last columns
-                name = type(self).__name__
-                raise InputError(f"X has {X.n_columns} columns, but {name} is expecting {self.n_features_in_} features")
             return X, y
         how = {"reset": reset, "accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": True}
         if labelled:
-            X, y = validate_data(self, X, y, **how)
-            return X, y
+            return validate_data(self, X, y, **how)
         return validate_data(self, X, **how), y
 
 
-class ColumnSelector(SelectorMixin, _AnyRows, BaseEstimator):
+class ColumnSelector(_AnyRows, SelectorMixin, BaseEstimator):
     """Keep the columns that tell most about the class, each judged by itself.
 
     Parameters
@@ -113,13 +105,11 @@ class ColumnSelector(SelectorMixin, _AnyRows, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
-class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, BaseEstimator):
+class SparseSVD(_AnyRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Project rows on the directions in which the data has most mass: PCA without centring, which keeps zeros zeros.
 
     Parameters
@@ -192,12 +182,6 @@ class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, Bas
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _largest(scores: np.ndarray, n: int) -> np.ndarray:
