@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.estimators.models import ModelEstimator
+from sketchnet.estimators.rows import keep_parameters
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.pretraining.autoencoder import Unsupervised, build_autoencoder
 from sketchnet.training.defaults import choose_device
@@ -101,9 +102,7 @@ class SketchAutoencoder(ModelEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
         verbose=False,
         random_state=0,
     ):
-        for name, value in locals().items():
-            if name != "self":
-                setattr(self, name, value)
+        keep_parameters(self, locals())
 
     def fit(self, X, y=None):
         """Learn from X: array, sparse matrix, `ShardSet` or its folder."""

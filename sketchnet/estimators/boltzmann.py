@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchnet.data.csr import as_csr
-from sketchnet.estimators.rows import SparseInput
+from sketchnet.estimators.rows import SparseInput, keep_parameters
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.pretraining import RBM, RBMConfig, RBMTrainingConfig, make_rows, train_rbm, train_rbm_once
 from sketchnet.training.course import silent
@@ -77,17 +77,7 @@ class RestrictedBoltzmannMachine(SparseInput, ClassNamePrefixFeaturesOutMixin, T
         verbose=False,
         random_state=0,
     ):
-        self.n_components = n_components
-        self.visible = visible
-        self.hidden = hidden
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.steps = steps
-        self.device = device
-        self.threads = threads
-        self.verbose = verbose
-        self.random_state = random_state
+        keep_parameters(self, locals())
 
     def fit(self, X, y=None):
         """Learn from the rows of an array or a sparse matrix."""

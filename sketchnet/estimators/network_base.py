@@ -14,6 +14,7 @@ from sketchnet.data.csr import CsrBatch, without_torch
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
 from sketchnet.estimators.models import ModelEstimator
+from sketchnet.estimators.rows import keep_parameters
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.evaluation.attribution import contributions
 from sketchnet.pretraining.course import Pretrained
@@ -69,9 +70,7 @@ class NetworkEstimator(ModelEstimator):
         verbose=False,
         random_state=0,
     ):
-        for name, value in locals().items():
-            if name != "self":
-                setattr(self, name, value)
+        keep_parameters(self, locals())
 
     def fit(self, X, y=None, sample_weight=None, *, valid=None):
         """Learn from X (array, sparse matrix, `CsrBatch`, `ShardSet` or its folder) and y (for the last three, by

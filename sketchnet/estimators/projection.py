@@ -12,7 +12,7 @@ from sketchnet.checks import check_options
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
-from sketchnet.estimators.rows import SparseInput, opened_rows, widened
+from sketchnet.estimators.rows import SparseInput, keep_parameters, opened_rows, widened
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.projection import SRHT, Operator, make_scheme
 from sketchnet.projection.inverse import least_squares_inverse
@@ -76,14 +76,7 @@ class RandomProjection(SparseInput, ClassNamePrefixFeaturesOutMixin, Transformer
         random_state=0,
         device="auto",
     ):
-        self.scheme = scheme
-        self.n_components = n_components
-        self.eps = eps
-        self.options = options
-        self.sparse_output = sparse_output
-        self.memory = memory
-        self.random_state = random_state
-        self.device = device
+        keep_parameters(self, locals())
 
     def fit(self, X, y=None):
         """Fix the projection for the width of X. Only the shape of X matters."""

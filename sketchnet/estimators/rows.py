@@ -12,6 +12,13 @@ from sketchnet.errors import InputError
 from sketchnet.projection.rows import opened
 
 
+def keep_parameters(estimator, values: dict) -> None:
+    """Set what a constructor was given, its `locals()`, as scikit-learn wants it: under the same names, unchanged."""
+    for name, value in values.items():
+        if name != "self":
+            setattr(estimator, name, value)
+
+
 def opened_rows(estimator, X, *, reset: bool):
     """A data set (a `CsrBatch`, a `ShardSet` or its folder) whose columns fit the estimator, or set its width; what
     scikit-learn should check comes back as it is, tensors as arrays.

@@ -12,7 +12,7 @@ from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
-from sketchnet.estimators.rows import SparseInput, opened_rows
+from sketchnet.estimators.rows import SparseInput, keep_parameters, opened_rows
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.kernels import backend
 from sketchnet.projection.operator import output_dtype
@@ -68,9 +68,7 @@ class ColumnSelector(_AnyRows, SelectorMixin, BaseEstimator):
     """
 
     def __init__(self, criterion="chi2", n_columns=1000, *, memory=None):
-        self.criterion = criterion
-        self.n_columns = n_columns
-        self.memory = memory
+        keep_parameters(self, locals())
 
     def fit(self, X, y=None):
         """Score the columns of X: an array, a sparse matrix, or a `ShardSet` or its folder, whose labels are y."""
@@ -139,10 +137,7 @@ class SparseSVD(_AnyRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     """
 
     def __init__(self, n_components="auto", *, random_state=0, n_iter=5, n_oversamples=10):
-        self.n_components = n_components
-        self.random_state = random_state
-        self.n_iter = n_iter
-        self.n_oversamples = n_oversamples
+        keep_parameters(self, locals())
 
     def fit(self, X, y=None):
         """Find the directions of an array, a sparse matrix, or a `ShardSet` or its folder."""
