@@ -40,8 +40,7 @@ class Perceptron(Rival):
         chosen = best_epoch(
             settings["epochs"],
             lambda: self._model.partial_fit(few, y, classes=classes),
-            lambda: self._model.predict(held),
-            None if valid is None else valid[1],
+            None if valid is None else lambda: np.count_nonzero(self._model.predict(held) != valid[1]),
             lambda: kept.update(coefs_=deepcopy(self._model.coefs_), intercepts_=deepcopy(self._model.intercepts_)),
             deadline,
         )
