@@ -65,26 +65,6 @@ def verdict(comparison: Comparison, level: float = 0.05) -> str:
     return f"No difference is shown: {medians}, {pairs}, p = {c.p:.2g} for smaller, {c.p_larger:.2g} for larger."
 
 
-@dataclass(frozen=True)
-class Bands:
-    """Median and quartiles over the seeds, a number an epoch."""
-
-    lower: np.ndarray
-    median: np.ndarray
-    upper: np.ndarray
-
-
-def bands(errors_by_epoch) -> Bands:
-    """Of an array with a row for each seed and a column for each epoch."""
-    try:
-        errors = np.asarray(errors_by_epoch, np.float64)
-    except ValueError:
-        errors = np.empty(0)
-    if errors.ndim != 2 or 0 in errors.shape:
-        raise InputError("errors_by_epoch is not possible; it has a row for each seed, all with the same epochs")
-    return Bands(*np.quantile(errors, [0.25, 0.5, 0.75], axis=0))
-
-
 def _sample(name: str, values) -> np.ndarray:
     values = np.asarray(values, np.float64)
     if values.ndim != 1 or len(values) == 0 or np.isnan(values).any():

@@ -66,10 +66,6 @@ class Values:
             raise KeyError(series)
         return found
 
-    @property
-    def series(self) -> list[str]:
-        return list(dict.fromkeys(name for name, _ in self.runs))
-
 
 @dataclass(frozen=True)
 class Claim:

@@ -61,6 +61,5 @@ EXPERIMENT = Experiment(
     ),
     figure=True,
     larger_is_better=True,
-    slack=None,
     note="Dictionaries of 6000 (TNG) and 4000 words, as in the dissertation. " + IN_PLACE,
 )

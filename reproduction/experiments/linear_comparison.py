@@ -54,8 +54,7 @@ _ACCURACY = Experiment(
     ),
     note="The dissertation's linear models have no bias term, as is LIBLINEAR's default. With one, in a row that is "
     "ours, they do far better on the synthetic data: every significant non-zero of class 1 has mean 3, so the sum of a "
-    "row "
-    f"tells its class. C is chosen on a tenth of the training rows. {SMALLER} {FEWER_DIGITS}",
+    f"row tells its class. C is chosen on a tenth of the training rows. {SMALLER} {FEWER_DIGITS}",
 )
 _TIME = Experiment(
     label="tab:linear_time_comparison",

@@ -34,7 +34,7 @@ def _constant(values, series: str) -> bool:
     return abs(_power(values.of(series))) <= 0.25
 
 
-_AXES = {"x_name": "k", "unit": "seconds", "figure": True, "log_x": True, "log_y": True, "slack": None}
+_AXES = {"x_name": "k", "unit": "seconds", "figure": True, "log_x": True, "log_y": True}
 _WHOLE = Experiment(
     label="fig:rp_k_exec_time",
     title="Average time of performing random projection on the synthetic data for different sizes of the layer",

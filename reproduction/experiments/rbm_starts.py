@@ -48,7 +48,6 @@ def _figure(label: str, data: str, place: str, name: str, claims: tuple[Claim, .
         seeds=_SEEDS,
         figure=True,
         larger_is_better=True,
-        slack=None,
         note=note,
     )
 

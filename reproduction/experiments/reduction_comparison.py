@@ -180,9 +180,8 @@ _TIME = Experiment(
         ),
     ),
     note="Times of other machines cannot be compared, only their order. Ours for projections include that of taking "
-    "the "
-    f"moments of the {len(SCHEMES)} schemes' projected rows, which is done in passing. Cells that are measured at the "
-    "same time as others, with --jobs, share processor and GPU with them. At smaller scales than full, PCA and "
+    f"the moments of the {len(SCHEMES)} schemes' projected rows, which is done in passing. Cells that are measured at "
+    "the same time as others, with --jobs, share processor and GPU with them. At smaller scales than full, PCA and "
     "selection keep fewer columns (the same share of all), projections the same number.",
 )
 EXPERIMENTS = (_ACCURACY, _TIME)

@@ -47,21 +47,20 @@ def _cell(scale: str, name: str, data: str) -> Cell | None:
 
 
 def _entries(scale):
-    entries = []
-    for name, (_, published) in _METHODS.items():
-        entries += [Entry(name, x, None, published=error) for x, error in zip(_SETS, published) if error is not None]
-        for suffix, quantity in _QUANTITIES.items():
-            for x, data in ((_URLS, "urls"), (_TNG, "tng")):
-                cell = _cell(scale, name, data)
-                if cell is not None:
-                    entries.append(Entry(name, x + suffix, cell, quantity))
-    return sorted(entries, key=_column)
-
-
-def _column(entry: Entry) -> int:
-    """Errors first, then the rest by data set; methods stay in their order."""
-    columns = [*_SETS, _URLS, _TNG, *(x + suffix for x in (_URLS, _TNG) for suffix in _QUANTITIES if suffix)]
-    return columns.index(entry.x)
+    """Errors first, then the rest by data set."""
+    quoted = [
+        Entry(name, x, None, published=errors[place])
+        for place, x in enumerate(_SETS)
+        for name, (_, errors) in _METHODS.items()
+        if errors and errors[place] is not None
+    ]
+    columns = [(x, data, suffix) for x, data in ((_URLS, "urls"), (_TNG, "tng")) for suffix in _QUANTITIES]
+    return quoted + [
+        Entry(name, x + suffix, cell, _QUANTITIES[suffix])
+        for x, data, suffix in sorted(columns, key=lambda column: column[2] != "")
+        for name in _METHODS
+        if (cell := _cell(scale, name, data)) is not None
+    ]
 
 
 def _is_lowest(values, name: str, x: str) -> bool:

@@ -100,7 +100,6 @@ EXPERIMENT = Experiment(
         Claim("Values smaller than 0.1 led to poor performance.", _timid),
     ),
     seeds={"smoke": 1, "small": 3, "full": 10},
-    slack=None,
     note=(
         "The dissertation's figure is lost, so there are no published values. It has 110 layers, 500 epochs, and the "
         "mean of the last 100; here it is 20 layers, 30 epochs, and the mean of the last 5. CIFAR-100 and SVHN are "

@@ -53,7 +53,6 @@ EXPERIMENT = Experiment(
         Claim("The Count Sketch initialization yielded results significantly worse than reference.", _count_sketch),
     ),
     seeds={"smoke": 1, "small": 3, "full": 5},
-    slack=None,
     note=(
         "The dissertation's figure is lost, so there are no published values. It has ten networks and 500 epochs of "
         "finetuning; here it is five and 60, and the mean error of the last sixth of the epochs. SRHT is the "

@@ -19,10 +19,9 @@ def of_claim(claim: Claim, values: Values) -> str:
 
 def of_entry(experiment: Experiment, entry: Entry, values: Values) -> str:
     """As good as the published value, or better or worse by more than the slack; "" if that cannot be said."""
-    measured = values.runs.get((entry.series, entry.x))
-    if not measured or entry.published is None or experiment.slack is None:
+    if (entry.series, entry.x) not in values.runs or entry.published is None or experiment.slack is None:
         return ""
-    ours = sum(measured) / len(measured)
+    ours = values(entry.series, entry.x)
     excess = (entry.published - ours) if experiment.larger_is_better else (ours - entry.published)
     if abs(excess) <= experiment.slack:
         return "as good"

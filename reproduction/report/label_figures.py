@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from statistics import fmean
 
+import numpy as np
+
 from reproduction.experiments.experiment import Experiment
-from reproduction.ranks import bands
 from reproduction.report.label_table import label_table
 from reproduction.report.measured import Measured
 from reproduction.report.pixels import draw_pixels, ranges
-from sketchnet.report import PANEL, Axis, Curve, Figure, Number, Table, axis_for, decimals_for, key_of, plot, shown
+from sketchnet.report import PANEL, Curve, Figure, Number, Table, axis_for, decimals_for, key_of, plot, shown
 
 _SIDES = (8, 28)  # of images: scikit-learn's digits, and MNIST's
 _TOLD = 10  # epochs or ranks whose numbers are told in words
@@ -37,7 +38,11 @@ def _over_x(measured: Measured) -> Figure:
         published = [(entry.x, entry.published) for entry in of_series if entry.published is not None]
         joined = not any(isinstance(entry.x, str) for entry in entries)
         curves.append(Curve(series, points, spans, published, number, joined=joined))
-    x, y = _axes(experiment, curves)
+    places = [x for curve in curves for x, _ in [*curve.points, *curve.published]]
+    heights = [y for curve in curves for _, y in [*curve.points, *curve.published, *curve.spans]]
+    heights += [least for curve in curves for least, _ in curve.spans]
+    x = axis_for(experiment.x_name, places, log=experiment.log_x)
+    y = axis_for(experiment.unit, heights, log=experiment.log_y)
     seeds = " Bars go from the least to the largest of the seeds." if any(curve.spans for curve in curves) else ""
     measured_here = any(curve.points for curve in curves)
     caption = f"{experiment.title}. {_with_logarithms(experiment)}{seeds}".strip()
@@ -47,14 +52,6 @@ def _over_x(measured: Measured) -> Figure:
     return Figure(
         caption if drawings else "Nothing was measured for this figure.", drawings, key, label_table(measured)
     )
-
-
-def _axes(experiment: Experiment, curves: list[Curve]) -> tuple[Axis, Axis]:
-    places = [x for curve in curves for x, _ in [*curve.points, *curve.published]]
-    heights = [y for curve in curves for _, y in [*curve.points, *curve.published]]
-    heights += [y for curve in curves for span in curve.spans for y in span]
-    x = axis_for(experiment.x_name, places, log=experiment.log_x)
-    return x, axis_for(experiment.unit, heights, log=experiment.log_y)
 
 
 def _with_logarithms(experiment: Experiment) -> str:
@@ -99,9 +96,9 @@ def _epochs(measured: Measured) -> list[Figure]:
     names, medians, spans, rows = _names(found), {}, {}, []
     for place, runs in found.items():
         length = min(len(run["errors"]) for run in runs)
-        band = bands([run["errors"][:length] for run in runs])
-        medians[place] = [(epoch + 1, float(value)) for epoch, value in enumerate(band.median)]
-        spans[place] = list(zip(band.lower.tolist(), band.upper.tolist()))
+        lower, median, upper = np.quantile([run["errors"][:length] for run in runs], [0.25, 0.5, 0.75], axis=0).tolist()
+        medians[place] = list(enumerate(median, start=1))
+        spans[place] = list(zip(lower, upper))
         for at in _spread(length):
             quartiles = (spans[place][at][0], medians[place][at][1], spans[place][at][1])
             told = [_told(measured, place, f"q{n}", at, value) for n, value in enumerate(quartiles, 1)]

@@ -6,7 +6,7 @@ from reproduction.experiments.runner import missing_cells
 from reproduction.experiments.verdict import of_claim
 from reproduction.report.label_figures import label_figures
 from reproduction.report.label_table import label_table
-from reproduction.report.measured import Measured, circumstances, count_measured, days_of, seconds_of, worded
+from reproduction.report.measured import Measured, count_measured, days_of, machines, seconds_of, worded
 from sketchnet.report import Block, Claims, Command, Content, Facts, Number, Quiet, Section, Text, time_shown
 
 
@@ -56,6 +56,5 @@ def _facts(measured: Measured, records: list[dict]) -> list[tuple[str, Content]]
     whose = f" for {done}{part} measurements at scale {measured.scale}, seed{'s' if len(seeds) > 1 else ''} "
     return [
         ("Measured", (took, whose + ", ".join(map(str, seeds)) + f"; {days_of(records)}")),
-        ("Versions", "; ".join(circumstances(records, "sketchnet", "python", "torch", "numpy")) or "not known"),
-        ("Hardware", "; ".join(circumstances(records, "machine", "device")) or "not known"),
+        *machines(records),
     ]

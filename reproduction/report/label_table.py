@@ -79,11 +79,9 @@ class _Writer:
         entry = self.entries.get((series, x))
         return "" if entry is None else write(entry)
 
-    def _name(self, entry: Entry, kind: str) -> str:
-        return f"{self.measured.label}/{entry.series}/{entry.x}/{kind}"
-
     def _number(self, entry: Entry, kind: str, value: float) -> Number:
-        return Number(float(value), shown(value, self.decimals), self._name(entry, kind))
+        name = f"{self.measured.label}/{entry.series}/{entry.x}/{kind}"
+        return Number(float(value), shown(value, self.decimals), name)
 
     def _thesis(self, entry: Entry) -> Content:
         return _NONE if entry.published is None else self._number(entry, "published", entry.published)

@@ -86,13 +86,18 @@ def worded(word: str) -> Verdict:
     return Verdict(word, _TONES[word])
 
 
-def circumstances(records: Iterable[dict], *keys: str) -> list[str]:
-    """The different values of some keys of the circumstances, each with its key if there are several keys."""
+def machines(records: Iterable[dict]) -> list[tuple[str, str]]:
+    """What versions measured, on what hardware."""
+    keys = {"Versions": ("sketchnet", "python", "torch", "numpy"), "Hardware": ("machine", "device")}
+    return [(title, "; ".join(_circumstances(records, *names)) or "not known") for title, names in keys.items()]
+
+
+def _circumstances(records: Iterable[dict], *keys: str) -> list[str]:
+    """The different values of some keys of the circumstances, each with its key."""
     told = []
     for record in records:
         found = record.get("circumstances") or {}
-        pairs = [f"{key} {found[key]}" if len(keys) > 1 else str(found[key]) for key in keys if found.get(key)]
-        told.append(", ".join(pairs))
+        told.append(", ".join(f"{key} {found[key]}" for key in keys if found.get(key)))
     return [text for text in dict.fromkeys(told) if text]
 
 

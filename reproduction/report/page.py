@@ -10,10 +10,10 @@ from reproduction.experiments.verdict import CONFIRMED, DENIED, OF_OURS, OPEN, c
 from reproduction.report.label_section import label_section
 from reproduction.report.measured import (
     Measured,
-    circumstances,
     count_measured,
     days_of,
     find_scale,
+    machines,
     seconds_of,
     worded,
 )
@@ -57,7 +57,8 @@ def reproduction_page(path: Path, experiments: list[Experiment], scale: str | No
     folder = path.parent.name or _FOLDER
     counts = {measured.label: count_verdicts(measured.experiment, measured.scale, results) for measured in every}
     total = {word: sum(count[word] for count in counts.values()) for word in (*VALUES, *CLAIMS, *OF_OURS.values())}
-    records = _distinct(record for measured in every for record in measured.records)
+    # Labels share measurements.
+    records = list({id(record): record for measured in every for record in measured.records}.values())
     summary = {
         "labels": len(every),
         "labels measured": sum(bool(measured.values.runs) for measured in every),
@@ -77,11 +78,6 @@ def reproduction_page(path: Path, experiments: list[Experiment], scale: str | No
     return Page("Random projections in deep networks, reproduced", about, sections), summary
 
 
-def _distinct(records) -> list[dict]:
-    """Labels share measurements."""
-    return list({id(record): record for record in records}.values())
-
-
 def _summary(summary: dict, every: list[Measured], records: list[dict], path: Path, folder: str) -> list[Block]:
     scales = list(dict.fromkeys(measured.scale for measured in every if measured.records))
     values = [
@@ -96,8 +92,7 @@ def _summary(summary: dict, every: list[Measured], records: list[dict], path: Pa
     rows: list[tuple[str, Content]] = [
         ("Scale", ", ".join(scales) or "none"),
         ("Measured", (measured, " times, in ", seconds, f" altogether; {days_of(records)}")),
-        ("Versions", "; ".join(circumstances(records, "sketchnet", "python", "torch", "numpy")) or "not known"),
-        ("Hardware", "; ".join(circumstances(records, "machine", "device")) or "not known"),
+        *machines(records),
     ]
     commands = [f"python -m reproduction all --scale {scale} --out {folder}" for scale in scales]
     commands.append(f"python -m reproduction report {folder}/{path.name} --out report.html")

@@ -10,14 +10,7 @@ from __future__ import annotations
 from reproduction.rivals.boosting import LightGBM, XGBoost
 from reproduction.rivals.embedding import EmbeddingNetwork
 from reproduction.rivals.linear import L1Svm, LinearSvm, LogisticRegression, SparseLogisticRegression
-from reproduction.rivals.ours import (
-    AchlioptasProjection,
-    CountSketchProjection,
-    GaussianProjection,
-    LiProjection,
-    Sketch,
-    SrhtProjection,
-)
+from reproduction.rivals.ours import ON_PROJECTIONS, Sketch
 from reproduction.rivals.pegasos import Pegasos
 from reproduction.rivals.perceptron import Perceptron
 from reproduction.rivals.rival import Rival
@@ -25,11 +18,7 @@ from reproduction.rivals.vowpal import VowpalWabbit, VowpalWabbitNetwork
 from sketchnet.errors import InputError
 
 RIVALS: dict[str, type[Rival]] = {
-    "gaussian": GaussianProjection,
-    "achlioptas": AchlioptasProjection,
-    "li": LiProjection,
-    "srht": SrhtProjection,
-    "count_sketch": CountSketchProjection,
+    **ON_PROJECTIONS,
     "liblinear": LinearSvm,
     "liblinear_l1": L1Svm,
     "logistic": LogisticRegression,

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from reproduction.rivals.columns import FewColumns
-from reproduction.rivals.rival import Rival, library
+from reproduction.rivals.rival import Rival, known_rows, library
 from sketchnet.kernels import n_threads
 
 _BINS = 16  # entries of rows of text differ little: more bins cost time alone
@@ -21,9 +21,8 @@ class Boosting(Rival):
         return self._columns.transform(X)
 
     def _held_back(self, valid):
-        """Rows of unknown classes have no loss."""
-        known = valid[1] >= 0
-        return self._columns.transform(valid[0][known]), valid[1][known]
+        X, y = known_rows(valid)
+        return self._columns.transform(X), y
 
 
 class XGBoost(Boosting):
@@ -61,16 +60,13 @@ class XGBoost(Boosting):
             held, labels = self._held_back(valid)
             how["evals"] = [(xgboost.QuantileDMatrix(held, labels, ref=rows, max_bin=_BINS), "valid")]
             # The first callback that stops keeps later ones from being asked, and this one has the best round to note.
-            how["callbacks"].insert(0, xgboost.callback.EarlyStopping(rounds=_PATIENCE))
+            how["callbacks"].insert(0, xgboost.callback.EarlyStopping(rounds=_PATIENCE, save_best=True))
         self._model = xgboost.train(parameters, rows, settings["rounds"], **how)
-        if valid is not None:
-            settings["rounds"] = self._best = self._model.best_iteration + 1
-        else:
-            self._best = self._model.num_boosted_rounds()
+        settings["rounds"] = self._model.num_boosted_rounds()
 
     def _decide(self, X) -> np.ndarray:
         rows = library("xgboost", self.name).DMatrix(self._columns.transform(X), nthread=n_threads())
-        found = self._model.predict(rows, iteration_range=(0, self._best))
+        found = self._model.predict(rows)
         return (found > 0.5 if len(self.classes_) == 2 else found).astype(np.int64)
 
 

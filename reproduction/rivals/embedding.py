@@ -74,8 +74,8 @@ class EmbeddingNetwork(Rival):
         def keep() -> None:
             kept.update(table=deepcopy(self._table.state_dict()), top=deepcopy(self._top.state_dict()))
 
-        decide, wanted = (None, None) if valid is None else (lambda: self._decide(valid[0]), valid[1])
-        settings["epochs"] = best_epoch(settings["epochs"], learn, decide, wanted, keep, deadline)
+        count_wrong = None if valid is None else lambda: np.count_nonzero(self._decide(valid[0]) != valid[1])
+        settings["epochs"] = best_epoch(settings["epochs"], learn, count_wrong, keep, deadline)
         if kept:
             self._table.load_state_dict(kept["table"])
             self._top.load_state_dict(kept["top"])

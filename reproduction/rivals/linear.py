@@ -5,7 +5,6 @@ With the L1 penalty the machine is the problem that newGLMNET solves. A bias is 
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from abc import abstractmethod
 from typing import ClassVar
@@ -15,21 +14,15 @@ import numpy as np
 from reproduction.rivals.columns import FewColumns
 from reproduction.rivals.rival import Rival
 
-_STRENGTHS = (3, 1, 10, 0.3, 30, 0.1, 100)
-
 
 class Liblinear(Rival):
     # `strength` is C times the mean squared norm of the rows, so that scaling the data changes nothing.
     defaults: ClassVar = {"strength": 3.0}
-    strengths = _STRENGTHS
+    strengths = (3, 1, 10, 0.3, 30, 0.1, 100)
+    packages = ("sklearn.linear_model", "sklearn.multiclass", "sklearn.svm")
 
     def grid(self, X, y) -> list[dict]:
         return [{"strength": float(strength)} for strength in self.strengths]
-
-    def load(self) -> None:
-        import sklearn.linear_model
-        import sklearn.multiclass
-        import sklearn.svm  # noqa: F401
 
     def _learn(self, X, y, settings, valid, deadline) -> None:
         size = max(float(np.square(X.data, dtype=np.float64).sum()) / X.shape[0], 1e-30)
@@ -37,33 +30,30 @@ class Liblinear(Rival):
             warnings.filterwarnings("ignore", "Liblinear failed to converge")  # large C: what it has reached counts
             # Its vectors are as long as the rows are wide; columns that no row has would only cost.
             self._columns = FewColumns("seen").fit(X, y)
-            self._model = self._make(settings["strength"] / size, self.seed).fit(self._columns.transform(X), y)
+            self._model = self._make(settings["strength"] / size).fit(self._columns.transform(X), y)
 
     def _decide(self, X) -> np.ndarray:
         return self._model.predict(self._columns.transform(X))
 
     @abstractmethod
-    def _make(self, C: float, seed: int): ...
+    def _make(self, C: float): ...
 
 
 class LinearSvm(Liblinear):
     name = "LIBLINEAR"
+    options: ClassVar = {}
 
-    def _make(self, C, seed):
+    def _make(self, C):
         from sklearn.svm import LinearSVC
 
-        return LinearSVC(C=C, random_state=seed)
+        return LinearSVC(C=C, random_state=self.seed, **self.options)
 
 
-class L1Svm(Liblinear):
+class L1Svm(LinearSvm):
     name = "newGLMNET"
     strengths = (1, 3, 0.3, 10, 30)
     defaults: ClassVar = {"strength": 1.0}
-
-    def _make(self, C, seed):
-        from sklearn.svm import LinearSVC
-
-        return LinearSVC(C=C, penalty="l1", dual=False, max_iter=100, random_state=seed)
+    options: ClassVar = {"penalty": "l1", "dual": False, "max_iter": 100}
 
 
 class LogisticRegression(Liblinear):
@@ -71,25 +61,22 @@ class LogisticRegression(Liblinear):
     strengths = (30, 10, 100, 300, 3, 1000)
     defaults: ClassVar = {"strength": 30.0}
 
-    def _make(self, C, seed):
-        return _one_a_class(C=C, random_state=seed)
+    def _make(self, C):
+        from sklearn.linear_model import LogisticRegression as Model
+        from sklearn.multiclass import OneVsRestClassifier
+
+        model = Model(solver="liblinear", C=C, random_state=self.seed)
+        return OneVsRestClassifier(model.set_params(**self._options(model)))
+
+    def _options(self, model) -> dict:
+        return {}
 
 
-class SparseLogisticRegression(Liblinear):
+class SparseLogisticRegression(LogisticRegression):
     name = "logistic regression, L1"
     strengths = (10, 30, 3, 100, 300)
     defaults: ClassVar = {"strength": 10.0}
 
-    def _make(self, C, seed):
-        from sklearn.linear_model import LogisticRegression as Model
-
+    def _options(self, model):
         # scikit-learn 1.8 gave the penalty another name.
-        old = inspect.signature(Model).parameters["penalty"].default == "l2"
-        return _one_a_class(C=C, max_iter=100, random_state=seed, **{"penalty": "l1"} if old else {"l1_ratio": 1.0})
-
-
-def _one_a_class(**settings):
-    from sklearn.linear_model import LogisticRegression as Model
-    from sklearn.multiclass import OneVsRestClassifier
-
-    return OneVsRestClassifier(Model(solver="liblinear", **settings))
+        return {"max_iter": 100} | ({"penalty": "l1"} if model.penalty == "l2" else {"l1_ratio": 1.0})

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from reproduction.rivals.rival import Rival
+from reproduction.rivals.rival import Rival, known_rows
 
 _WARM_UP = 400  # rows: enough for some to be held back, so that the blend is compiled too
 
@@ -31,13 +31,7 @@ class Sketch(Rival):
 
         seconds = None if isinf(deadline) else max(1.0, deadline - time.perf_counter())
         self._model = SketchClassifier(random_state=self.seed, device=self.device, seconds=seconds, **settings)
-        self._model.fit(X, y, valid=self._held_back(valid))
-
-    def _held_back(self, valid):
-        if valid is None:
-            return None
-        known = valid[1] >= 0
-        return valid[0][known], valid[1][known]
+        self._model.fit(X, y, valid=None if valid is None else known_rows(valid))
 
     def _decide(self, X) -> np.ndarray:
         return self._model.predict(X)
@@ -57,21 +51,18 @@ class OnFixedProjection(Sketch):
         super()._learn(X, y, settings | fixed, valid, deadline)
 
 
-class GaussianProjection(OnFixedProjection):
-    name, scheme = "Gaussian RP", "gaussian"
+def _on_projection(label: str, key: str) -> type[OnFixedProjection]:
+    class OnProjection(OnFixedProjection):
+        name, scheme = label, key
+
+    return OnProjection
 
 
-class AchlioptasProjection(OnFixedProjection):
-    name, scheme = "Achlioptas' RP", "achlioptas"
-
-
-class LiProjection(OnFixedProjection):
-    name, scheme = "Li's RP", "li"
-
-
-class SrhtProjection(OnFixedProjection):
-    name, scheme = "SRHT RP", "srht"
-
-
-class CountSketchProjection(OnFixedProjection):
-    name, scheme = "Count Sketch RP", "count_sketch"
+_SCHEMES = {
+    "gaussian": "Gaussian RP",
+    "achlioptas": "Achlioptas' RP",
+    "li": "Li's RP",
+    "srht": "SRHT RP",
+    "count_sketch": "Count Sketch RP",
+}
+ON_PROJECTIONS = {scheme: _on_projection(label, scheme) for scheme, label in _SCHEMES.items()}

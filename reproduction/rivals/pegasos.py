@@ -13,14 +13,12 @@ from reproduction.rivals.rival import Rival
 
 class Pegasos(Rival):
     name = "Pegasos"
+    packages = ("sklearn.linear_model",)
     # lambda is 1 / (strength * rows): strength is the C that LIBLINEAR would have, for rows of norm 1.
     defaults: ClassVar = {"strength": 3.0, "epochs": 20}
 
     def grid(self, X, y) -> list[dict]:
         return [{"strength": float(s), "epochs": epochs} for epochs in (20, 60) for s in (3, 10, 1, 30, 0.3)]
-
-    def load(self) -> None:
-        import sklearn.linear_model  # noqa: F401
 
     def _learn(self, X, y, settings, valid, deadline) -> None:
         from sklearn.linear_model import SGDClassifier

@@ -14,15 +14,12 @@ from reproduction.rivals.rival import Rival
 
 class Perceptron(Rival):
     name = "MLPClassifier"
+    packages = ("sklearn.feature_selection", "sklearn.neural_network")
     defaults: ClassVar = {"columns": "chi2", "width": 20_000, "hidden": 100, "rate": 1e-3, "l2": 1e-4, "epochs": 30}
 
     def grid(self, X, y) -> list[dict]:
         grid = [{}, {"columns": "hashed", "width": 2**15}, {"rate": 3e-3}, {"l2": 1e-2}, {"hidden": 300}]
         return [*grid, {"width": 50_000}, {"width": 5000, "hidden": 300}]
-
-    def load(self) -> None:
-        import sklearn.feature_selection
-        import sklearn.neural_network  # noqa: F401
 
     def _learn(self, X, y, settings, valid, deadline) -> None:
         from sklearn.neural_network import MLPClassifier
@@ -43,8 +40,7 @@ class Perceptron(Rival):
         chosen = best_epoch(
             settings["epochs"],
             lambda: self._model.partial_fit(few, y, classes=classes),
-            lambda: self._model.predict(held),
-            None if valid is None else valid[1],
+            None if valid is None else lambda: np.count_nonzero(self._model.predict(held) != valid[1]),
             lambda: kept.update(coefs_=deepcopy(self._model.coefs_), intercepts_=deepcopy(self._model.intercepts_)),
             deadline,
         )

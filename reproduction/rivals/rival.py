@@ -24,7 +24,7 @@ class Rival(ABC):
 
     name: ClassVar[str]  # in tables
     defaults: ClassVar[dict] = {}
-    packages: ClassVar[tuple[str, ...]] = ()  # that the extra `bench` brings
+    packages: ClassVar[tuple[str, ...]] = ()  # to import; the extra `bench` brings what sketchnet does not need
 
     def __init__(self, *, seed: int = 0, device: str = "cpu"):
         self.seed = seed
@@ -86,6 +86,12 @@ class Rival(ABC):
 
 def library(package: str, name: str):
     return import_extra(package, "bench", name)
+
+
+def known_rows(valid: tuple) -> tuple:
+    """Held-back rows without those of unknown classes, which have no loss."""
+    known = valid[1] >= 0
+    return valid[0][known], valid[1][known]
 
 
 def checked_rows(X) -> sparse.csr_array:

@@ -84,15 +84,8 @@ class VowpalWabbitNetwork(VowpalWabbit):
     defaults: ClassVar = VowpalWabbit.defaults | {"hidden": 5}
 
     def grid(self, X, y) -> list[dict]:
-        grid = [
-            {},
-            {"hidden": 2},
-            {"rate": 2.0},
-            {"hidden": 10},
-            {"hidden": 20, "passes": 20},
-            {"hidden": 2, "rate": 2.0},
-        ]
-        return [*grid, {"loss": "hinge"}, {"passes": 3}]
+        grid = [{}, {"hidden": 2}, {"rate": 2.0}, {"hidden": 10}, {"hidden": 20, "passes": 20}]
+        return [*grid, {"hidden": 2, "rate": 2.0}, {"loss": "hinge"}, {"passes": 3}]
 
 
 def _bits(n_columns: int, classes: int, hidden: int) -> int:

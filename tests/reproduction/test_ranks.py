@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reproduction.ranks import bands, compare, verdict
+from reproduction.ranks import compare, verdict
 from sketchnet.errors import InputError
 
 
@@ -79,13 +79,6 @@ def test_verdicts():
     assert verdict(compare([1, 2, 3, 4], [4] * 4), level=0.02).startswith("No difference")
 
 
-def test_bands():
-    errors = np.random.default_rng(0).random((5, 3))
-    found, ordered = bands(errors), np.sort(errors, axis=0)
-    for values, row in ((found.lower, 1), (found.median, 2), (found.upper, 3)):
-        np.testing.assert_allclose(values, ordered[row])
-
-
 @pytest.mark.parametrize("wrong", [[], [[1.0, 2.0]], [1.0, float("nan")]])
 def test_bad_input(wrong):
     with pytest.raises(InputError, match="ours has shape"):
@@ -94,9 +87,6 @@ def test_bad_input(wrong):
         compare([1.0], wrong)
 
 
-def test_bad_bands_and_level():
-    for wrong in ([1.0, 2.0], [[1.0], [1.0, 2.0]], [[]]):
-        with pytest.raises(InputError, match="a row for each seed"):
-            bands(wrong)
+def test_bad_level():
     with pytest.raises(InputError, match="level"):
         verdict(compare([1], [2]), level=2)

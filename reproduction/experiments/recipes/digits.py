@@ -15,8 +15,8 @@ _TASK = Task("multiclass", tuple(range(10)))
 
 
 @lru_cache(maxsize=1)
-def digit_rows(data: str, rows: int) -> tuple:
-    """((X, y), (X, y)): the first `rows` training rows, and the test rows, with pixels from 0 to 1.
+def digit_rows(data: str, rows: int | None) -> tuple:
+    """((X, y), (X, y)): the first `rows` training rows (None: all), and the test rows, with pixels from 0 to 1.
 
     "mnist", or "digits": the 1797 images of 8 x 8 pixels that come with scikit-learn, of which the last 797 are tested.
     """

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from functools import lru_cache
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
-from sketchnet.data import load_dataset
+from reproduction.experiments.recipes.digits import digit_rows
 from sketchnet.nn import Linear
 from sketchnet.pretraining import LayerSpec, RBMTrainingConfig, make_rows, pretrain_stack
 
@@ -41,7 +40,8 @@ def initialised_digits(
     begun = time.perf_counter()
     device = torch.device("cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu"))
     (X, y), (X_test, y_test) = (
-        (torch.from_numpy(x).to(device) for x in part) for part in (_mnist(rows) if data == "mnist" else _generated())
+        (torch.from_numpy(x).to(device) for x in part)
+        for part in (digit_rows(data, rows) if data == "mnist" else _generated())
     )
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
@@ -91,14 +91,6 @@ def _finetune(layers: list[nn.Linear], learnt, test, epochs: int, rate: float, d
             wrong = sum((scores(a, False).argmax(1) != b).sum() for a, b in zip(X_test.split(2000), y_test.split(2000)))
         errors.append(wrong)
     return [round(100 * int(wrong) / len(y_test), 9) for wrong in errors]
-
-
-@lru_cache(maxsize=1)
-def _mnist(rows: int | None):
-    """Of the training part the first `rows`, and all test rows; validation rows are learnt too."""
-    digits = load_dataset("mnist")
-    X, y = (np.concatenate([getattr(digits.train, name), getattr(digits.valid, name)])[:rows] for name in "Xy")
-    return (X, y), (digits.test.X, digits.test.y)
 
 
 def _generated(n: int = 2000, width: int = 20):

@@ -46,8 +46,7 @@ def cost_slopes(*, seed, device, n, d, density, significant, scheme, n_component
 
     def times(scheme_d: int, k: int, X: CsrBatch | None) -> tuple[float, float]:
         operator = make_scheme(scheme, k, **options).sample(scheme_d, seed)
-        measured = [_apart(operator, X) if X is not None else (_generation(operator), 0.0) for _ in range(repeats)]
-        return tuple(map(median, zip(*measured)))
+        return tuple(map(median, zip(*(_apart(operator, X) for _ in range(repeats)))))
 
     base, _ = synthetic_rows(n, d, density, significant)
     thick, _ = synthetic_rows(n, d, density * _GROWTH, significant)
@@ -81,23 +80,19 @@ def learning_slopes(*, seed, device, n, d, density, significant, scheme, n_compo
     return {"by_entries": _power(step(d, thick), small), "by_d": _power(step(d * _GROWTH, spread), small)}
 
 
-def _apart(operator, X: CsrBatch) -> tuple[float, float]:
-    """(seconds of drawing P, of multiplying by it); a dense P comes in panels of columns."""
+def _apart(operator, X: CsrBatch | None) -> tuple[float, float]:
+    """(seconds of drawing P, of multiplying by it, if there are rows); a dense P comes in panels of columns."""
     generation = multiplication = 0.0
-    matrix = X.scipy()
+    matrix = None if X is None else X.scipy()
     for columns in [None] if operator.sparse else range(0, operator.k, _PANEL):
         begun = time.perf_counter()
         P = _draw(operator, columns)
         drawn = time.perf_counter()
-        matrix @ P
+        if matrix is not None:
+            matrix @ P
         generation += drawn - begun
         multiplication += time.perf_counter() - drawn
     return generation, multiplication
-
-
-def _generation(operator) -> float:
-    panels = [None] if operator.sparse else range(0, operator.k, _PANEL)
-    return sum(_clock(lambda first=first: _draw(operator, first)) for first in panels)
 
 
 def _draw(operator, first: int | None) -> np.ndarray | sparse.csr_array:
