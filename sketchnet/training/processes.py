@@ -146,7 +146,8 @@ class _Sum(torch.autograd.Function):
         distributed.all_reduce(total)
         return total
 
-    backward = staticmethod(torch.autograd.function.once_differentiable(forward))
+    # torch gives gradients by place, not by name.
+    backward = staticmethod(torch.autograd.function.once_differentiable(forward))  # type: ignore[assignment]
 
 
 def _leave() -> None:
