@@ -54,7 +54,7 @@ class Results:
             if isinstance(record, dict) and {"scale", "recipe", "settings", "seed", "found"} <= record.keys():
                 records.append(record)
         if not records and not all(_BEGINNING.startswith(line[: len(_BEGINNING)]) for line in lines):
-            raise InputError(f"{self.path} has lines, but no results; choose another place for them")
+            raise InputError(f"{self.path} has no results, but other lines; choose another place for them")
         return records
 
     def __len__(self) -> int:

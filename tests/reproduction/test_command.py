@@ -141,5 +141,5 @@ def test_bad_results(results):
     bad("report", "results.jsonl", "--markdown", "x.txt", message="--markdown x.txt", cwd=results)
     bad("report", "nowhere", message="nowhere is not a file; give the results.jsonl", cwd=results)
     bad("report", ".", message=". is not a file; give", cwd=results)
-    bad("report", "rows.svm", message="rows.svm has lines, but no results", cwd=results)
+    bad("report", "rows.svm", message="rows.svm has no results, but other lines", cwd=results)
     assert contents(results) == before

@@ -202,7 +202,7 @@ def test_two_processes_cannot_write_one_file(tmp_path, calls):
 def test_a_file_that_has_no_results_is_left_alone(tmp_path, calls):
     for text in ("my own\nresults\n", "mine\n", '{"scale": 3}\n'):
         (tmp_path / RESULTS).write_text(text)
-        with pytest.raises(InputError, match=f"{RESULTS} has lines, but no results"):
+        with pytest.raises(InputError, match=f"{RESULTS} has no results, but other lines"):
             reproduce([toy_experiment(1)], "smoke", tmp_path)
         assert (tmp_path / RESULTS).read_text() == text
 
