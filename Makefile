@@ -43,5 +43,5 @@ lint: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis demo-output reproduced build dist
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis demo-output build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

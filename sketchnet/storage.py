@@ -6,6 +6,7 @@ What is unfinished lies in a workspace, a hidden folder with a sign that it is o
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -26,6 +27,7 @@ except ImportError:  # Windows: two writers are not kept apart there
 
 RECORD = "job.json"  # in a workspace: what is being made, and how much of it is done
 _TRASH = "trash"
+_LONGEST_NAME = 255  # bytes that a file system allows
 _OWNER, _SIGN = "owner", b"sketchnet keeps unfinished work here\n"
 _ENTERED: set[tuple[Path, int]] = set()  # workspaces that a thread of this process holds
 
@@ -40,10 +42,10 @@ def check_regular(path: Path) -> os.stat_result:
 
 def read_json(path: Path):
     """Return the content of a JSON file; a damaged one is an error that names it. FileNotFoundError passes."""
-    check_regular(path)
     try:
+        check_regular(path)
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, SketchnetError):
         raise
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror or error}") from None
@@ -54,7 +56,10 @@ def read_json(path: Path):
 def workspace_of(output: Path, inside: bool = False) -> Path:
     """Return the hidden folder for what is unfinished of an output: beside it, or `inside` it if that is a folder."""
     output = Path(os.path.abspath(output))
-    return output / ".sketchnet" if inside else output.with_name(f".{output.name}.sketchnet")
+    name = f".{output.name}.sketchnet"
+    if len(os.fsencode(name)) > _LONGEST_NAME:
+        name = f".{hashlib.sha256(os.fsencode(output.name)).hexdigest()}.sketchnet"
+    return output / ".sketchnet" if inside else output.with_name(name)
 
 
 @contextmanager
@@ -101,6 +106,11 @@ def _lock(place: Path, output: Path) -> int:
         except BlockingIOError:
             os.close(lock)
             raise StorageError(f"another process is writing {output}") from None
+        except OSError as error:
+            if isinstance(error, SketchnetError):
+                raise
+            os.close(lock)  # which was not had: what is there may be another's
+            raise StorageError(f"cannot lock {place}: {error.strerror or error}") from None
         except BaseException:
             _let_go(place, lock)
             raise

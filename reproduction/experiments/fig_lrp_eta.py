@@ -39,7 +39,7 @@ EXPERIMENT = Experiment(
         ),
     ),
     note="Li's layer; the dissertation does not say which it was. Every network gets 60 seconds at full scale and 8 at "
-    "small, not 24 hours. On a GPU that is enough for all 20 epochs with any eta, so that at full scale the figure"
-    " shows the same number of epochs, not the same time. With eta = 0 only biases and batch norm learn. webspam "
+    "small, not 24 hours. On a GPU that is enough for all 20 epochs with any eta, so that at full scale the figure "
+    "shows the same number of epochs, not the same time. With eta = 0 only biases and batch norm learn. webspam "
     f"and url, for which eta close to 1 did best, are not to be had here. {SMALLER}",
 )

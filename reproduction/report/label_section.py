@@ -34,8 +34,10 @@ def label_section(measured: Measured, folder: str) -> Section:
 
 def command(measured: Measured, folder: str) -> str:
     """More seeds than the label asks for are told."""
-    seeds = max((record["seed"] + 1 for record in measured.records), default=0)
-    more = f" --seeds {seeds}" if seeds > measured.experiment.seeds[measured.scale] else ""
+    seeds = {record["seed"] for record in measured.records} or {0}
+    first, number = min(seeds), max(seeds) - min(seeds) + 1
+    more = f" --seeds {number}" if number > measured.experiment.seeds[measured.scale] else ""
+    more += f" --seed {first}" if first else ""
     return f"python -m reproduction {measured.label} --scale {measured.scale}{more} --out {folder}"
 
 

@@ -42,10 +42,7 @@ _FOLDER = "reproduced"  # if the file lies in the working folder, which has no n
 
 def reproduction_page(path: Path, experiments: list[Experiment], scale: str | None = None) -> tuple[Page, dict]:
     """(page, its summary). Without a scale, each label is shown at the largest that was run."""
-    try:
-        results = Results(path)
-    except UnicodeDecodeError:
-        results = ()
+    results = Results(path)
     if not len(results):
         raise InputError(f"{path} has no results: it is no file of JSON lines that `python -m reproduction` wrote")
     every = [find_scale(experiment, results, scale) for experiment in experiments]

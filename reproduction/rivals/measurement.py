@@ -71,6 +71,9 @@ def measure(
     limit = _LEAST_LIMIT + _SEARCHES * budget if limit is None else check_real("limit", limit)
     package = str(Path(__file__).parents[2])
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
+    environment.pop(
+        "OMP_WAIT_POLICY", None
+    )  # which the command line set for itself: a rival's threads wait as they like
     command = [sys.executable, "-m", "reproduction.rivals.measurement", rival, folder, seed, device, budget]
     try:
         status, out, said = _run([str(word) for word in command], environment, min(limit, _MOST_LIMIT))

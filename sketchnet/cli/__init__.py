@@ -87,37 +87,42 @@ def run(
     """
     # Read when torch is loaded. Threads that spin while they wait keep other processes from the cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+    def fail(message: object, code: int) -> None:
+        tell(f"{program}: {message}")
+        sys.exit(code)
+
     try:
         check_streams()
         with warnings_told():
             code = app(standalone_mode=False)  # typer would print bad usage itself, in four lines
         sys.stdout.flush()  # what cannot be written is an error here; Python would tell it in its own way when it ends
         if code == _INTERRUPTED:
-            _fail("stopped as asked" + _go_on() * (_verb() in resumable), 1)
+            fail("stopped as asked" + _go_on() * (_verb() in resumable), 1)
         sys.exit(code)
     except UsageError as error:
         if wants_help(error):
             error.show()
             sys.exit(2)
-        _fail(described(error, program, sys.argv[1:]), 2)
+        fail(described(error, program, sys.argv[1:]), 2)
     except typer.Abort:
-        _fail("stopped", 1)
+        fail("stopped", 1)
     except Interrupted:
-        _fail("stopped as asked" + _go_on(), 1)
+        fail("stopped as asked" + _go_on() * (_verb() in resumable), 1)
     except InputError as error:
-        _fail(in_flags(error), 2)
+        fail(in_flags(error), 2)
     except SketchnetError as error:
-        _fail(error, 1)
+        fail(error, 1)
     except OSError as error:
         where = error.filename or ("standard output" if output_is_lost() else None)
         if isinstance(error, BrokenPipeError):
             sys.exit(1)  # the reader has had enough
-        _fail(f"{where}: {error.strerror}" if where else error.strerror or error, 1)
+        fail(f"{where}: {error.strerror}" if where else error.strerror or error, 1)
     except (MemoryError, RuntimeError) as error:
         if not ran_out(error):
             raise
         said = str(error).partition("\n")[0]  # torch goes on for lines
-        _fail(f"out of memory{said and ': '}{said}{with_less()}", 1)
+        fail(f"out of memory{said and ': '}{said}{with_less()}", 1)
 
 
 def _go_on() -> str:
@@ -133,8 +138,3 @@ def _with_less() -> str:
 
 def _verb() -> str:
     return sys.argv[1] if len(sys.argv) > 1 else ""
-
-
-def _fail(message: object, code: int) -> None:
-    tell(f"sketchnet: {message}")
-    sys.exit(code)

@@ -58,7 +58,7 @@ def predict(
             done += batch.n_rows
             progress(rows.done, done)
     if output is not None:
-        print_note(f"{output}: {done:,} predictions")
+        print_note({"output": str(output), "rows": done} if as_json else f"{output}: {done:,} predictions")
 
 
 def _lines(model, outputs, proba: bool) -> Iterator[str]:

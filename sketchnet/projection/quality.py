@@ -7,6 +7,7 @@ from numbers import Real
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import brentq
 
 from sketchnet.data.csr import CsrBatch, as_dense, to_csr, without_torch
 from sketchnet.errors import InputError
@@ -22,6 +23,18 @@ def minimal_k(n: int, eps: float) -> int:
     if not _are_numbers(n, eps) or n < 2 or not 0 < eps < 1:
         raise InputError(f"n={n!r}, eps={eps!r} is not possible; n must be at least 2 and eps between 0 and 1")
     return ceil(4 * log(n) / (eps**2 / 2 - eps**3 / 3))
+
+
+def guaranteed_eps(n: int, k: int) -> float:
+    """The smallest eps for which `minimal_k(n, eps)` is at most k; 1 if there is none."""
+    if not _are_numbers(n, k) or n < 2 or k < 1:
+        raise InputError(f"n={n!r}, k={k!r} is not possible; n must be at least 2 and k at least 1")
+    needed = 4 * np.log(n) / k
+
+    def surplus(eps):
+        return eps**2 / 2 - eps**3 / 3 - needed
+
+    return float(brentq(surplus, 0, 1)) if surplus(1) > 0 else 1.0
 
 
 def distance_distortion(X, projected, n_pairs: int = 10_000, random_state: int = 0) -> np.ndarray:

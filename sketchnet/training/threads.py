@@ -92,9 +92,9 @@ def _short_waits(n: int) -> Iterator[None]:
         over.wait()
 
     team = threading.Thread(target=rest, name="sketchnet-rest", daemon=True)
+    team.start()
     _here.waits = True
     try:
-        team.start()
         ready.wait()
         yield
     finally:

@@ -81,11 +81,6 @@ def test_pages_have_none(hostile):
         assert r"]0;title\x07\x9b2J\u202e\x7f\r" in text.replace("\\\\", "\\")
 
 
-def test_figures_are_drawn_without_a_warning(hostile):
-    """matplotlib has no glyph for controls, and says so in two lines each."""
-    good("evaluate", "model", "table.csv", "--calibration-plot", "plot.png", cwd=hostile)
-
-
 @pytest.mark.parametrize("verb", ["predict", "evaluate", "explain"])
 def test_names_of_files_in_errors(verb, here):
     (here / f"a{HOSTILE}.svm").write_text("1 1:x\n")

@@ -66,7 +66,6 @@ def test_a_reader_that_leaves_at_once(tmp_path):
         (["project", "rows.svm", "out.npy", "-k", "4"], []),
         (["predict", "rows", "rows.svm", "--output", "out.tsv"], []),
         (["report", "rows", "--out", "out.html"], []),
-        (["reproduce", "tab:rp_layer_complexity", "--scale", "smoke", "--out", "out"], ["results.jsonl"]),
     ],
     ids=lambda value: value[0] if value else "",
 )

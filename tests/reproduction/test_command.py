@@ -32,6 +32,14 @@ def test_measures_and_goes_on(tmp_path):
     assert (tmp_path / "out/results.jsonl").read_bytes() == lines
 
 
+def test_a_reader_that_leaves_does_not_stop_what_is_measured(tmp_path):
+    """As `| head -1` does."""
+    asked = f"{sys.executable} -m reproduction tab:rp_layer_complexity --scale smoke --out {tmp_path / 'out'} | true"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", asked], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["results.jsonl"]
+
+
 def test_what_fails_is_told_apart_from_what_is_missing(tmp_path, monkeypatch):
     asked = ("tab:datasets_nnz", "--scale", "smoke", "--out", "out")
 
@@ -44,7 +52,9 @@ def test_what_fails_is_told_apart_from_what_is_missing(tmp_path, monkeypatch):
     found = json.loads(done.stdout)
     assert (done.returncode, found["missing"]) == (1, 0)
     assert found["failed"] > 0
-    assert done.stderr == f"sketchnet: {found['failed']} measurements failed; the first: KeyError: 'rows'\n"
+    assert (
+        done.stderr == f"python -m reproduction: {found['failed']} measurements failed; the first: KeyError: 'rows'\n"
+    )
     found = json.loads(good(*asked, "--json", cwd=tmp_path))  # tried again
     assert (found["missing"], found["failed"]) == (0, 0)
 
