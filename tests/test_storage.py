@@ -199,3 +199,20 @@ def test_what_never_ends_is_not_read(open_it, tmp_path):
     for name in ("pipe", "link", "."):
         with pytest.raises(InputError, match="is no regular file"):
             open_it(tmp_path / name)
+
+
+def test_names_as_long_as_a_file_system_allows(tmp_path):
+    path = tmp_path / ("n" * 250)
+    with replacing(path) as new:
+        new.write_text("new")
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("sketchnet.storage.fcntl.flock", refuse)
+    with pytest.raises(StorageError, match="cannot lock .*No locks available"), replacing(tmp_path / "a"):
+        pass
