@@ -24,6 +24,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/data.py
 	$(BIN)/python benchmarks/dense.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/threads.py
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/rbm.py
 	$(BIN)/python benchmarks/retrieval.py
@@ -33,6 +34,7 @@ bench: .venv/ready
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sketchnet needs Python 3.11 or later; name one: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -41,5 +43,5 @@ lint: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis demo-output build dist
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis demo-output build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

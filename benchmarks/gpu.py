@@ -12,13 +12,14 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from typing import NamedTuple
 
 import torch
 from harness import best_time, main, name_device, row
 
 from sketchnet.data.csr import CsrBatch, as_csr
 from sketchnet.projection import SRHT, Achlioptas, CountSketch, Gaussian, Li
-from sketchnet.projection.on_device import DeviceRows, device_slices, pieces, project_on_device
+from sketchnet.projection.on_device import device_slices, pieces, product_on
 
 K = 1000
 GPU_GB = 24  # what a case may take of the GPU's memory
@@ -54,12 +55,20 @@ def upload_bandwidth() -> float:
     return 4 * 2**28 / timed(lambda: there.copy_(here, non_blocking=True))
 
 
-def random_rows(n: int, d: int, non_zeros: int) -> DeviceRows:
+class Rows(NamedTuple):
+    """Sparse rows that lie on the GPU."""
+
+    indptr: torch.Tensor
+    indices: torch.Tensor
+    values: torch.Tensor
+
+
+def random_rows(n: int, d: int, non_zeros: int) -> Rows:
     """Rows with the same number of uniformly placed standard normal entries."""
     torch.manual_seed(0)
     indices = torch.randint(d, (n * non_zeros,), dtype=torch.int32, device="cuda")
     values = torch.randn(n * non_zeros, device="cuda")
-    return DeviceRows(torch.arange(n + 1, device="cuda") * non_zeros, indices, values, d)
+    return Rows(torch.arange(n + 1, device="cuda") * non_zeros, indices, values)
 
 
 def synthetic_shape(n_part: int):
@@ -70,7 +79,7 @@ def synthetic_shape(n_part: int):
 
     def ours(law):
         operator = law.sample(d, 0)
-        return timed(lambda: project_on_device(operator, X, out=out))
+        return timed(lambda: product_on(operator, out.device)(*X, out))
 
     sketch, gaussian = ours(CountSketch(K)), ours(Gaussian(K))
     fill = timed(lambda: out.fill_(1.0))
@@ -91,9 +100,9 @@ def synthetic_shape(n_part: int):
     yield row(f"SRHT, {title}", ours(SRHT(K)), fill, "physical limit: writing the output once", "s")
 
 
-def scattered_by_torch(X: DeviceRows, non_zeros: int, out: torch.Tensor):
+def scattered_by_torch(X: Rows, non_zeros: int, out: torch.Tensor):
     """Count Sketch with the place of each entry in the output given beforehand."""
-    places = torch.arange(X.n_rows, device="cuda").repeat_interleave(non_zeros) * K + X.indices % K
+    places = torch.arange(len(out), device="cuda").repeat_interleave(non_zeros) * K + X.indices % K
     return lambda: out.zero_().view(-1).index_add_(0, places, X.values)
 
 
@@ -101,7 +110,7 @@ def through_the_card(n_part: int):
     """The same shape, from the host and back, as `RandomProjection` does it; the output's pages are there already."""
     n, d, non_zeros = 1_250_000 // n_part, 1_000_000, 10
     X, out = random_rows(n, d, non_zeros), torch.ones((n, K)).numpy()
-    X, landed = CsrBatch(*(array.cpu().numpy() for array in X.arrays), d), torch.empty((2**18, K), pin_memory=True)
+    X, landed = CsrBatch(*(array.cpu().numpy() for array in X), d), torch.empty((2**18, K), pin_memory=True)
     here = torch.empty_like(landed, device="cuda")
     limit = timed(lambda: landed.copy_(here, non_blocking=True)) * n / 2**18
     for law in (CountSketch(K), Gaussian(K)):
@@ -121,7 +130,7 @@ def webspam_shape(n_part: int):
     limit = (8 * n * non_zeros + 4 * n * K) / bandwidth
     for law, seconds in ((CountSketch(K), 0.5), (SRHT(K), 5), (Gaussian(K), 10), (Achlioptas(K), None), (Li(K), None)):
         operator = law.sample(d, 0)
-        ours = timed(lambda: project_on_device(operator, X, out=out), 1)  # noqa: B023 (used at once)
+        ours = timed(lambda: product_on(operator, out.device)(*X, out), 1)  # noqa: B023 (used at once)
         title = f"{type(law).__name__}, {n:,} x {d:,}, {non_zeros:,} nnz a row"
         if seconds:
             yield row(title, ours, seconds / n_part, "wanted at most", "s", 1)
@@ -136,7 +145,7 @@ def kdd2010b_shape(n_part: int):
     upload = upload_bandwidth()
     n, d, non_zeros = 19_300_000 // n_part, 29_900_000, 29
     made = random_rows(n, d, non_zeros)
-    X = CsrBatch(*(array.cpu().numpy() for array in made.arrays), d)
+    X = CsrBatch(*(array.cpu().numpy() for array in made), d)
     del made
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()

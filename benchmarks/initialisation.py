@@ -1,9 +1,9 @@
 """Do weights drawn from random projections make residual networks better than He's? CIFAR-10, stochastic depth.
 
-    python benchmarks/initialisation.py --out results.jsonl [--seeds 10] [--schemes he,srht,...] [--figure F.png]
+    python benchmarks/initialisation.py --out results.jsonl [--seeds 10] [--schemes he,srht,...]
     python benchmarks/initialisation.py --time 1,10,20    # seconds an epoch, for so many networks at once
 
-Each finished run is a line of the file, in the form that `sketchnet reproduce` reads (tab:rp_init_cifar); a further
+Each finished run is a line of the file, in the form that `python -m reproduction` reads (tab:rp_init_cifar); a further
 call does what is missing in it and prints the table, with --markdown for a document. Seeds come outermost, so that a
 run cut off leaves whole seeds. The number that schemes are ranked by is the mean test error of the last five epochs.
 All 50,000 training images are learnt.
@@ -26,15 +26,14 @@ os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # queues of a GPU; b
 import numpy as np
 import torch
 
+from reproduction.experiments.experiment import Cell
+from reproduction.experiments.recipes.initialisation import LAST, image_config, image_result, images_of
+from reproduction.experiments.results import Results
+from reproduction.experiments.runner import circumstances
+from reproduction.images.training import train_together
+from reproduction.ranks import compare, verdict
 from sketchnet.errors import InputError, SketchnetError
-from sketchnet.evaluation.ranks import compare, verdict
-from sketchnet.experiments.experiment import Cell
-from sketchnet.experiments.recipes.initialisation import LAST, image_config, image_result, images_of
-from sketchnet.experiments.results import Results
-from sketchnet.experiments.runner import circumstances
-from sketchnet.report.initialisation_figure import draw_initialisation
 from sketchnet.storage import workspace
-from sketchnet.training.images import train_together
 
 SCHEMES = "he,srht_sparse,srht,orthogonal,achlioptas,li,count_sketch:gamma=0.1,count_sketch:gamma=0.3,rom"
 REFERENCE = "he"
@@ -60,7 +59,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results.jsonl"))
     parser.add_argument("--scale", default="full", help="under which the file has the runs")
     parser.add_argument("--markdown", action="store_true", help="print the table for a document")
-    parser.add_argument("--figure", type=Path)
     asked = parser.parse_args()
     try:
         if asked.time:
@@ -154,7 +152,7 @@ def measure_time(asked) -> None:
 
 
 def show(results: dict[str, np.ndarray], asked) -> None:
-    """The table, a sentence for each scheme, and the figure."""
+    """The table, and a sentence for each scheme."""
     last = {label: errors[:, -LAST:].mean(axis=1).round(9) for label, errors in results.items()}
     ranked = f"the last {min(LAST, asked.epochs)} of {asked.epochs} epochs"
     print(f"Mean test error (%) of {ranked}, depth {asked.depth}\n")
@@ -177,8 +175,6 @@ def show(results: dict[str, np.ndarray], asked) -> None:
         strict = LEVEL / len(compared)
         names = ", ".join(label for label, c in compared.items() if c.p < strict) or "none"
         print(f"\nBetter at Bonferroni's level for {len(compared)} tests, {strict:.2g}: {names}.")
-    if asked.figure and compared:
-        draw_initialisation({label: errors / 100 for label, errors in results.items()}, REFERENCE, asked.figure)
 
 
 def print_table(rows: list[tuple[str, ...]], markdown: bool) -> None:

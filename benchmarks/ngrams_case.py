@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -21,9 +22,10 @@ def ngram_cases(quick: bool):
         return
     with open(path, encoding="utf-8") as file:
         next(file)
-        urls = [line.rstrip("\n").split("\t")[3] for line in file]
+        # scikit-learn takes whitespace characters in a row as one space, and we do not.
+        urls = [re.sub(r"\s\s+", " ", line.rstrip("\n").split("\t")[3]) for line in file]
     urls = urls[:: 8 if quick else 1]
-    ours = NgramHasher("char", (1, 6), 2**24, lowercase=True, collapse_whitespace=True)
+    ours = NgramHasher("char", (1, 6), 2**24, lowercase=True)
     peer = HashingVectorizer(
         analyzer="char", ngram_range=(1, 6), n_features=2**24, norm=None, alternate_sign=False, dtype=np.float32
     )

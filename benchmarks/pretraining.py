@@ -15,8 +15,8 @@ import time
 
 from accuracy import MNIST, digits
 
+from reproduction.experiments.recipes.synthetic import synthetic_network
 from sketchnet import SketchClassifier
-from sketchnet.experiments.recipes.synthetic import synthetic_network
 
 PUBLISHED = {"synthetic": 21.10, "gaussian": 1.06, "achlioptas": 0.94, "srht": 1.04}
 CASES = ("synthetic", "mnist_gaussian", "mnist_achlioptas", "mnist_srht")

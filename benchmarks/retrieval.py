@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.metrics import average_precision_score
 from sklearn.neighbors import NearestNeighbors
 
-from sketchnet.evaluation.retrieval import nearest, retrieval
+from sketchnet.metrics import nearest, retrieval
 
 
 def cases(quick: bool):

@@ -1,6 +1,6 @@
 """Every projection on a small version of the dissertation's synthetic data: time, memory, and what distances become.
 
-python examples/projections.py FOLDER
+python examples/projections.py FOLDER      (it needs matplotlib, which the extra `bench` brings)
 """
 
 from __future__ import annotations

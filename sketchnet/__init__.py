@@ -1,6 +1,17 @@
 """sketchnet: deep networks on sparse data with millions of features, through random projections."""
 
-from importlib import import_module
+from typing import TYPE_CHECKING
+
+from sketchnet.lazy import load_on_use
+
+if TYPE_CHECKING:  # what editors and type checkers see
+    from sketchnet.estimators.autoencoder import SketchAutoencoder as SketchAutoencoder
+    from sketchnet.estimators.boltzmann import RestrictedBoltzmannMachine as RestrictedBoltzmannMachine
+    from sketchnet.estimators.networks import SketchClassifier as SketchClassifier
+    from sketchnet.estimators.networks import SketchRegressor as SketchRegressor
+    from sketchnet.estimators.projection import RandomProjection as RandomProjection
+    from sketchnet.estimators.selection import ColumnSelector as ColumnSelector
+    from sketchnet.estimators.selection import SparseSVD as SparseSVD
 
 __version__ = "0.1.0"
 
@@ -15,13 +26,12 @@ _ESTIMATORS = (
     "SparseSVD",
 )
 _MODULES = (
-    "baselines",
     "data",
     "errors",
     "estimators",
     "evaluation",
-    "experiments",
     "kernels",
+    "metrics",
     "nn",
     "normalisation",
     "pretraining",
@@ -31,16 +41,7 @@ _MODULES = (
     "training",
 )
 
-__all__ = [*_ESTIMATORS, *_MODULES]
+_WHERE = {**dict.fromkeys(_ESTIMATORS, "estimators"), **{name: name for name in _MODULES}}
 
-
-def __getattr__(name: str):
-    if name in _ESTIMATORS:
-        return getattr(import_module("sketchnet.estimators"), name)
-    if name in _MODULES:
-        return import_module(f"sketchnet.{name}")
-    raise AttributeError(f"module 'sketchnet' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__all__ = [*_WHERE]
+__getattr__, __dir__ = load_on_use(__name__, _WHERE)

@@ -1,12 +1,32 @@
 """Errors that sketchnet raises on purpose. Each says what was given, where, and what is allowed."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting that a message names, in Python's notation or in `words`; the command line puts its flag there."""
+
+    name: str
+    value: object
+    words: str | None = None
+
+    def __str__(self) -> str:
+        return self.words or f"{self.name}={self.value!r}"
+
 
 class SketchnetError(Exception):
     """Base of every error that sketchnet raises on purpose."""
 
 
 class InputError(SketchnetError, ValueError):
-    """The data or an argument is not usable; nothing was changed."""
+    """The data or an argument is not usable; nothing was changed. `settings` are those that its message names."""
+
+    def __init__(self, message: object = "", *settings: Setting):
+        super().__init__(message)
+        self.settings = settings
 
 
 class BeyondColumns(InputError):
@@ -24,8 +44,8 @@ class BadRows(InputError):
 class Contradiction(InputError):
     """Rows are not as those before suggested; with what is `learnt` from it, if anything, all can be read again."""
 
-    def __init__(self, message: str, learnt: dict | None = None):
-        super().__init__(message)
+    def __init__(self, message: str, learnt: dict | None = None, *settings: Setting):
+        super().__init__(message, *settings)
         self.learnt = learnt
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, Setting
 
 DEFAULT_BUDGET = 512 * 2**20
 
@@ -35,8 +35,9 @@ def parse_memory(memory: str | int | None) -> int:
         return DEFAULT_BUDGET
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(memory))
     unit = _BY_LOWER_CASE.get(match[2].lower()) if match else None
-    if unit is None or float(match[1]) <= 0:
-        raise InputError(f'memory={memory!r} is not a size; give one such as "2GiB", "500MB" or a number of bytes')
+    if match is None or unit is None or float(match[1]) <= 0:
+        setting = Setting("memory", memory)
+        raise InputError(f'{setting} is not a size; give one such as "2GiB", "500MB" or a number of bytes', setting)
     return int(float(match[1]) * unit)
 
 

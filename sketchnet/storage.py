@@ -6,6 +6,7 @@ What is unfinished lies in a workspace, a hidden folder with a sign that it is o
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -14,9 +15,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from sketchnet.errors import InputError, SketchnetError, StorageError
 
+fcntl: Any
 try:
     import fcntl
 except ImportError:  # Windows: two writers are not kept apart there
@@ -24,6 +27,7 @@ except ImportError:  # Windows: two writers are not kept apart there
 
 RECORD = "job.json"  # in a workspace: what is being made, and how much of it is done
 _TRASH = "trash"
+_LONGEST_NAME = 255  # bytes that a file system allows
 _OWNER, _SIGN = "owner", b"sketchnet keeps unfinished work here\n"
 _ENTERED: set[tuple[Path, int]] = set()  # workspaces that a thread of this process holds
 
@@ -38,10 +42,10 @@ def check_regular(path: Path) -> os.stat_result:
 
 def read_json(path: Path):
     """Return the content of a JSON file; a damaged one is an error that names it. FileNotFoundError passes."""
-    check_regular(path)
     try:
+        check_regular(path)
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, SketchnetError):
         raise
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror or error}") from None
@@ -52,7 +56,10 @@ def read_json(path: Path):
 def workspace_of(output: Path, inside: bool = False) -> Path:
     """Return the hidden folder for what is unfinished of an output: beside it, or `inside` it if that is a folder."""
     output = Path(os.path.abspath(output))
-    return output / ".sketchnet" if inside else output.with_name(f".{output.name}.sketchnet")
+    name = f".{output.name}.sketchnet"
+    if len(os.fsencode(name)) > _LONGEST_NAME:
+        name = f".{hashlib.sha256(os.fsencode(output.name)).hexdigest()}.sketchnet"
+    return output / ".sketchnet" if inside else output.with_name(name)
 
 
 @contextmanager
@@ -99,6 +106,11 @@ def _lock(place: Path, output: Path) -> int:
         except BlockingIOError:
             os.close(lock)
             raise StorageError(f"another process is writing {output}") from None
+        except OSError as error:
+            if isinstance(error, SketchnetError):
+                raise
+            os.close(lock)  # which was not had: what is there may be another's
+            raise StorageError(f"cannot lock {place}: {error.strerror or error}") from None
         except BaseException:
             _let_go(place, lock)
             raise
@@ -187,6 +199,15 @@ def write_json(path: Path, content: dict) -> None:
     """Replace a small file."""
     with replacing(path) as new, open(new, "w") as file:
         json.dump(content, file)  # in the order given: an encoder's columns stand in it
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder where there is none, and those that it lies in; something else in its place is an error."""
+    if os.path.lexists(path) and not path.is_dir():
+        what = "a file" if path.exists() else "a link that leads nowhere"
+        raise InputError(f"{path} is {what}; it must be a folder, or a name that is free")
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager

@@ -7,9 +7,11 @@ import pytest
 import torch
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.random_projection import GaussianRandomProjection
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sketchnet import RandomProjection
@@ -20,7 +22,7 @@ from sketchnet.projection.quality import minimal_k
 from tests.data.test_shards import write
 
 
-@parametrize_with_checks([RandomProjection(scheme, n_components=5) for scheme in SCHEMES])
+@parametrize_with_checks([RandomProjection(scheme, n_components=2) for scheme in SCHEMES])
 def test_scikit_learn_contracts(estimator, check):
     check(estimator)
 
@@ -89,6 +91,30 @@ def test_auto_never_widens_the_data():
         RandomProjection(n_components="auto").fit(np.ones((100, 50)))
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_widening_the_data_is_warned_of(scheme):
+    X = rows(n=5, d=20)
+    message = "n_components=21 is more than the 20 columns of X"
+    with pytest.warns(DataDimensionalityWarning, match=message) as caught:
+        assert RandomProjection(scheme, 21).fit_transform(X).shape == (5, 21)
+    assert len(caught) == 1
+    assert RandomProjection(scheme, 20).fit_transform(X).shape == (5, 20)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])
+def test_results_have_the_type_that_scikit_learn_gives(scheme, dtype, tmp_path):
+    X = (rows(n=20, d=1000) > 0).astype(dtype)
+    batch = CsrBatch(X.indptr, X.indices, X.data, 1000)
+    folder = write(tmp_path / "x", [batch])
+    peer = GaussianRandomProjection(5, random_state=0).fit_transform(X).dtype
+    for given in (X, X.toarray(), batch, folder):
+        result = RandomProjection(scheme, 5).fit_transform(given)
+        assert result.dtype == peer
+        exact = RandomProjection(scheme, 5).fit_transform(X.astype(np.float64))
+        np.testing.assert_allclose(result, exact, rtol=1e-5, atol=1e-5)
+
+
 def test_options_reach_the_law():
     assert RandomProjection("li", 10, options={"s": 7}).fit(rows()).operator_.scheme == Li(10, s=7)
     srht = RandomProjection("srht_sparse", 10).fit(rows(n=1000)).operator_.scheme
@@ -137,6 +163,7 @@ def test_feature_names():
     assert projection.set_output(transform="default").n_features_in_ == 1_000_000
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataDimensionalityWarning")
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("k", [30, 200])  # fewer than the features, and more
 def test_inverse_is_the_pseudo_inverse(scheme, k):

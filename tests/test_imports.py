@@ -1,7 +1,11 @@
-"""The way of the data: a module imports only from those that stand before it. And importing sketchnet is cheap."""
+"""The way of the data: a module imports only from those that stand before it, and knows no flags of the last.
+
+And importing sketchnet is cheap.
+"""
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +16,8 @@ import sketchnet
 
 PACKAGE = Path(sketchnet.__file__).parent
 ORDER = """
-errors checks memory storage random kernels data projection selection normalisation nn training pretraining evaluation
-estimators baselines experiments report cli __main__
+lazy errors escapes checks memory storage random kernels data projection selection normalisation nn training pretraining
+evaluation metrics estimators report cli __main__
 """.split()
 
 
@@ -78,6 +82,26 @@ def test_no_module_hides_a_name_of_its_package(init):
 def test_the_check_of_names_can_fail():
     assert hidden("a.b", "from a.b.moments import batch_norm, moments", {"batch_norm", "moments"}) == {"batch_norm"}
     assert hidden("a.b", "from a.b.moments import moments\nfrom a.b import draw", {"draw", "moments"}) == set()
+
+
+def named_flags(source: str) -> list[str]:
+    """Flags of a command line in a source's texts."""
+    texts = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    return [flag for text in texts if isinstance(text, str) for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", text)]
+
+
+@pytest.mark.parametrize(("part", "path"), list(sources()))
+def test_only_the_command_line_knows_its_flags(part, path):
+    """Errors name settings (`errors.Setting`), which it says in flags. Pages have names of styles that look alike."""
+    assert part in ("report", "cli", "__main__") or not named_flags(path.read_text())
+
+
+def test_the_check_of_flags_can_fail():
+    assert named_flags('raise InputError(f"give {x} (--base 0), or --skip-bad-lines")') == [
+        "--base",
+        "--skip-bad-lines",
+    ]
+    assert named_flags('"a -- b, a--b, ---"  # --base') == []
 
 
 def test_importing_sketchnet_loads_neither_torch_nor_numba():

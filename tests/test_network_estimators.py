@@ -268,6 +268,13 @@ def test_values_that_single_precision_cannot_hold(learn):
         SketchClassifier(n_components=16, hidden=(8,), epochs=1, learn_projection=learn).fit(X, np.arange(60) % 2)
 
 
+@pytest.mark.parametrize("estimator", [SketchClassifier, SketchRegressor])
+def test_values_whose_sums_single_precision_cannot_hold(estimator):
+    X = np.random.default_rng(0).standard_normal((100, 20)) * 3e37
+    with pytest.raises(TrainingError, match="values too large"):
+        estimator(n_components=16, hidden=(8,), epochs=2).fit(X, np.arange(100) % 2)
+
+
 def test_labels_of_several_kinds():
     X = sparse.random_array((60, 500), density=0.05, format="csr", rng=np.random.default_rng(0))
     with pytest.raises(InputError, match=r"labels are of several kinds \(int, str\)"):
@@ -277,7 +284,6 @@ def test_labels_of_several_kinds():
             SketchClassifier(epochs=1).fit(X, ["a", "b"] * 30, valid=(X, np.array(["a", odd] * 30, dtype=object)))
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 def test_learns_from_tensors():
     X, y = planted(300, d=200)
     X = sparse.csr_array(X.toarray())  # in the order of the columns, as tensors have them

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from sketchnet.data import BagOfWords, CsrBatch, Synthetic, ingest, write_svmlight
-from sketchnet.data.parquet_writing import write_parquet
 from sketchnet.data.shards import write_shard
 from sketchnet.data.sources import SyntheticSource
 from sketchnet.errors import InputError, StorageError
@@ -117,7 +116,6 @@ def _hold(folder):
 WRITERS = {
     "files": lambda folder: write_json(folder / "out", {}),
     "packed files": lambda folder: write_svmlight(folder / "out", ROWS),
-    "Parquet": lambda folder: write_parquet(folder / "out", ROWS),
     "shards": lambda folder: write_shard(folder, 0, ROWS, {}),
     "data sets": lambda folder: ingest(SyntheticSource(Synthetic(n=10, d=9, density=0.5), "train"), folder / "out"),
     "projections": lambda folder: project_to_file(CountSketch(3).sample(4, 0), ROWS, folder / "out"),
@@ -201,3 +199,20 @@ def test_what_never_ends_is_not_read(open_it, tmp_path):
     for name in ("pipe", "link", "."):
         with pytest.raises(InputError, match="is no regular file"):
             open_it(tmp_path / name)
+
+
+def test_names_as_long_as_a_file_system_allows(tmp_path):
+    path = tmp_path / ("n" * 250)
+    with replacing(path) as new:
+        new.write_text("new")
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("sketchnet.storage.fcntl.flock", refuse)
+    with pytest.raises(StorageError, match="cannot lock .*No locks available"), replacing(tmp_path / "a"):
+        pass

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable, Collection
 from typing import Annotated
 
 import typer
@@ -15,18 +17,23 @@ from sketchnet.cli.data import data_app
 from sketchnet.cli.encode import encode
 from sketchnet.cli.evaluate import evaluate
 from sketchnet.cli.explain import explain
+from sketchnet.cli.flags import in_flags
 from sketchnet.cli.ingest import ingest
+from sketchnet.cli.lines import check_output
 from sketchnet.cli.predict import predict
+from sketchnet.cli.printing import output_is_lost, print_json, print_line, print_note, tell
+from sketchnet.cli.progress import progress_steps
 from sketchnet.cli.project import project
 from sketchnet.cli.report import report
-from sketchnet.cli.reproduce import reproduce
 from sketchnet.cli.similar import similar
-from sketchnet.cli.streams import check_streams, output_is_lost, warnings_told
+from sketchnet.cli.streams import check_streams, warnings_told
 from sketchnet.cli.synth import synth
 from sketchnet.cli.train import train
 from sketchnet.cli.usage import UsageError, described, wants_help
 from sketchnet.errors import InputError, Interrupted, SketchnetError
 from sketchnet.memory import ran_out
+
+__all__ = ["check_output", "main", "print_json", "print_line", "print_note", "progress_steps", "run"]
 
 app = typer.Typer(
     name="sketchnet",
@@ -42,8 +49,7 @@ app.command()(evaluate)
 app.command(short_help="Show the columns that weigh most in a model's answers.")(explain)
 app.command()(predict)
 app.command()(project)
-app.command(short_help="Write a page of a model, or of a reproduction's results.")(report)
-app.command(short_help="Measure tables and figures of the dissertation.")(reproduce)
+app.command(short_help="Write a page of a model.")(report)
 app.command(short_help="Find the rows that are most like others, by their codes.")(similar)
 app.command()(synth)
 app.command()(train)
@@ -51,7 +57,7 @@ app.command()(train)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"sketchnet {__version__}")
+        print_line(f"sketchnet {__version__}")
         raise typer.Exit
 
 
@@ -66,41 +72,57 @@ def common(
 
 _INTERRUPTED = 130  # what typer makes of Ctrl-C
 _BUDGETED = ("evaluate", "ingest", "project", "report", "similar")
-_RESUMABLE = ("ingest", "project", "reproduce", "synth", "train")
+_RESUMABLE = ("ingest", "project", "synth", "train")
 
 
 def main() -> None:
+    run(app, "sketchnet", _RESUMABLE, _with_less)
+
+
+def run(
+    app: typer.Typer, program: str, resumable: Collection[str] = (), with_less: Callable[[], str] = lambda: ""
+) -> None:
+    """Run a command line to its end, and exit: `program` is how it is called, `resumable` are the verbs that go on when
+    they are called again, `with_less` says how they need less memory.
+    """
+    # Read when torch is loaded. Threads that spin while they wait keep other processes from the cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+    def fail(message: object, code: int) -> None:
+        tell(f"{program}: {message}")
+        sys.exit(code)
+
     try:
         check_streams()
         with warnings_told():
             code = app(standalone_mode=False)  # typer would print bad usage itself, in four lines
         sys.stdout.flush()  # what cannot be written is an error here; Python would tell it in its own way when it ends
         if code == _INTERRUPTED:
-            _fail("stopped as asked" + _go_on() * (_verb() in _RESUMABLE), 1)
+            fail("stopped as asked" + _go_on() * (_verb() in resumable), 1)
         sys.exit(code)
     except UsageError as error:
         if wants_help(error):
             error.show()
             sys.exit(2)
-        _fail(described(error, sys.argv[1:]), 2)
+        fail(described(error, program, sys.argv[1:]), 2)
     except typer.Abort:
-        _fail("stopped", 1)
+        fail("stopped", 1)
     except Interrupted:
-        _fail("stopped as asked" + _go_on(), 1)
+        fail("stopped as asked" + _go_on() * (_verb() in resumable), 1)
     except InputError as error:
-        _fail(error, 2)
+        fail(in_flags(error), 2)
     except SketchnetError as error:
-        _fail(error, 1)
+        fail(error, 1)
     except OSError as error:
         where = error.filename or ("standard output" if output_is_lost() else None)
         if isinstance(error, BrokenPipeError):
             sys.exit(1)  # the reader has had enough
-        _fail(f"{where}: {error.strerror}" if where else error.strerror or error, 1)
+        fail(f"{where}: {error.strerror}" if where else error.strerror or error, 1)
     except (MemoryError, RuntimeError) as error:
         if not ran_out(error):
             raise
         said = str(error).partition("\n")[0]  # torch goes on for lines
-        _fail(f"out of memory{said and ': '}{said}{_with_less()}", 1)
+        fail(f"out of memory{said and ': '}{said}{with_less()}", 1)
 
 
 def _go_on() -> str:
@@ -116,8 +138,3 @@ def _with_less() -> str:
 
 def _verb() -> str:
     return sys.argv[1] if len(sys.argv) > 1 else ""
-
-
-def _fail(message: object, code: int) -> None:
-    print(f"sketchnet: {message}", file=sys.stderr)
-    sys.exit(code)

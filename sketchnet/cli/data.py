@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from sketchnet.cli.lines import print_table
-from sketchnet.cli.seed import UnusedSeed
+from sketchnet.cli.printing import print_json, print_table
 
 data_app = typer.Typer(
     no_args_is_help=True,
@@ -25,7 +22,6 @@ _LEFT = (0, 6)  # no numbers
 @data_app.callback(invoke_without_command=True)
 def data(
     context: typer.Context,
-    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="List them as one JSON array.")] = False,
 ) -> None:
     """Named data sets: what there is, and what is on this machine.
@@ -37,13 +33,12 @@ def data(
     """
     context.obj = as_json
     if context.invoked_subcommand is None:  # with options alone there is one thing to do
-        list_command(context, seed, as_json)
+        list_command(context, as_json)
 
 
 @data_app.command("list", short_help="List them, with their sizes and where their files are.")
 def list_command(
     context: typer.Context,
-    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """List the named data sets, with their sizes in the dissertation's table and where their files are.
@@ -57,13 +52,10 @@ def list_command(
 
     infos = list_datasets()
     if as_json or context.obj:  # also before the word list
-        print(json.dumps([{**asdict(info), "path": info.path and str(info.path)} for info in infos], indent=2))
+        print_json([{**asdict(info), "path": info.path and str(info.path)} for info in infos], indent=2)
         return
     rows = [_row(info) for info in infos]
-    if sys.stdout.isatty():
-        _show(rows)
-    else:
-        print_table([_COLUMNS, *rows], _LEFT)
+    print_table([_COLUMNS, *rows], _LEFT)
 
 
 def _row(info) -> tuple[str, ...]:
@@ -71,16 +63,3 @@ def _row(info) -> tuple[str, ...]:
     density = f"{info.density:.3g}" if isinstance(info.density, float) else info.density or "-"
     place = str(info.path) if info.path else "generated" if info.present else "no"
     return (info.name, *("-" if size is None else f"{size:,}" for size in sizes), density, place)
-
-
-def _show(rows: list[tuple[str, ...]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for at, column in enumerate(_COLUMNS):
-        # The path may be broken into lines, the figures never.
-        table.add_column(column, justify="left" if at in _LEFT else "right", no_wrap=at < len(_COLUMNS) - 1)
-    for row in rows:
-        table.add_row(*row)
-    Console(highlight=False, markup=False).print(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.cli.seed import UnusedSeed
+from sketchnet.cli.printing import json_text, print_note
 from sketchnet.errors import InputError, StorageError
 
 
@@ -24,7 +23,6 @@ def encode(
         Path | None, typer.Option(metavar="FILE.npy", help="Array to write. [default: lines on standard output]")
     ] = None,
     bits: Annotated[bool, typer.Option("--bits", help="0 or 1, of a model with binary codes.")] = False,
-    seed: UnusedSeed = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a row; with --output, one that says what was written.")
     ] = False,
@@ -65,9 +63,9 @@ def encode(
     if output is None:
         return
     if as_json:
-        print(json.dumps({"output": str(output), "rows": done, "codes": width, "dtype": np.dtype(dtype).name}))
+        print_note({"output": str(output), "rows": done, "codes": width, "dtype": np.dtype(dtype).name})
     else:
-        print(f"{output}: {done:,} x {width}, {np.dtype(dtype).name}")
+        print_note(f"{output}: {done:,} x {width}, {np.dtype(dtype).name}")
 
 
 def codes_of(model, rows) -> Iterator:
@@ -87,7 +85,7 @@ def codes_of(model, rows) -> Iterator:
 def _lines(codes, as_json: bool) -> Iterator[str]:
     for code in codes.tolist():
         if as_json:
-            yield json.dumps({"code": [float(f"{x:.9g}") if isinstance(x, float) else x for x in code]})
+            yield json_text({"code": [float(f"{x:.9g}") if isinstance(x, float) else x for x in code]})
         else:
             yield "\t".join(f"{x:.9g}" for x in code)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.cli.lines import check_output, print_table
-from sketchnet.cli.seed import UnusedSeed
+from sketchnet.cli.printing import print_json, print_line, print_table
 from sketchnet.errors import InputError
 
 _MOST_CLASSES = 20  # of a confusion matrix that a person reads
@@ -21,61 +19,46 @@ def evaluate(
     options: InputOptions,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that train wrote.")],
     input: Annotated[Path, typer.Argument(metavar="INPUT", help="A file, or a folder that ingest wrote.")],
-    calibration_plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.png", help="Draw how often predictions of a probability are right.")
-    ] = None,
     by_retrieval: Annotated[
         bool, typer.Option("--retrieval", help="Of an autoencoder: how well its codes find rows with the same labels.")
     ] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Retrieval: draw precision by recall, as .png, .pdf or .svg.")
-    ] = None,
     device: Annotated[str, typer.Option(help="Retrieval: where rows are ranked, on auto, cpu or cuda.")] = "auto",
     memory: Annotated[str, typer.Option(help="For reading files, and for ranking rows.")] = "1GiB",
-    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure a model on rows with labels.
+    """Measure a model on rows with labels. Curves of the same are in the page that `sketchnet report --data` writes.
 
     With --retrieval, each row in turn is a query and ranks the others by the cosines of their codes. Rows with one
     label are relevant to each other if it is the same one; those with several, by the share of labels in common.
 
     \b
     Examples:
-      sketchnet evaluate clicks-model clicks-test.svm.gz --calibration-plot calibration.png
+      sketchnet evaluate clicks-model clicks-test.svm.gz
       sketchnet evaluate urls-model urls.tsv --text-column 4 --label-column 2 --where 1=test
-      sketchnet evaluate news-model news-test.svm --retrieval --plot curve.png
+      sketchnet evaluate news-model news-test.svm --retrieval
     """
     from sketchnet.cli.evaluate_retrieval import evaluate_retrieval
     from sketchnet.cli.model_rows import json_classes, labelled_rows, open_predictor
     from sketchnet.cli.progress import progress_bar
-    from sketchnet.evaluation.metrics import metrics
+    from sketchnet.evaluation.metrics import measure
 
     if by_retrieval:
-        if calibration_plot is not None:
-            raise InputError("--calibration-plot is for models that choose one class; --retrieval has --plot")
-        evaluate_retrieval(model, input, options, plot, device, memory, as_json)
+        evaluate_retrieval(model, input, options, device, memory, as_json)
         return
-    if plot is not None:
-        raise InputError("--plot is for --retrieval; there is --calibration-plot too")
     loaded = open_predictor(model, "try `sketchnet evaluate --retrieval`")
-    _check_plot(calibration_plot, loaded.task.kind)
     with labelled_rows(loaded, input, options, memory) as data:
         targets = targets_of(loaded, data, input)
         with progress_bar(f"predicting {input.name}") as progress:
             outputs = loaded.outputs(data, progress)
-    found = metrics(loaded.task, outputs, targets)
-    if calibration_plot is not None:
-        from sketchnet.report.calibration_figure import draw_calibration
-
-        draw_calibration(found, loaded.class_names[1] if loaded.task.kind == "binary" else None, calibration_plot)
+    found = measure(loaded.task, outputs, targets)
     if as_json:
-        print(json.dumps({"rows": len(outputs), "classes": json_classes(loaded), **found}))
+        print_json({"rows": len(outputs), "classes": json_classes(loaded), **found})
         return
     figures = {name: value for name, value in found.items() if not isinstance(value, list)}
     print_table([["rows", f"{len(outputs):,}"], *([name.replace("_", " "), f"{x:.5g}"] for name, x in figures.items())])
     if "confusion" in found and len(loaded.class_names) <= _MOST_CLASSES:
-        print("\nrows are true classes, columns predicted ones")
+        print_line()
+        print_line("rows are true classes, columns predicted ones")
         lines = [[name, *map(str, row)] for name, row in zip(loaded.class_names, found["confusion"])]
         print_table([["", *loaded.class_names], *lines])
 
@@ -109,11 +92,3 @@ def targets_of(model, data, path: Path):
         return task.encode(labels)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _check_plot(path: Path | None, kind: str) -> None:
-    if path is None:
-        return
-    if kind not in ("binary", "multiclass"):
-        raise InputError(f"--calibration-plot is for models that choose one class; this one is for {kind}")
-    check_output("--calibration-plot", path, ".png")

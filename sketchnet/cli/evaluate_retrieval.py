@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 
 from sketchnet.cli.inputs import InputOptions
-from sketchnet.cli.lines import check_output, print_table
 from sketchnet.cli.model_rows import labelled_rows, open_autoencoder
+from sketchnet.cli.printing import print_json, print_table
 from sketchnet.cli.progress import progress_bar
 from sketchnet.errors import InputError
 from sketchnet.evaluation.metrics import check_outputs
@@ -19,12 +18,8 @@ _RECALLS = (0.01, 0.1, 0.2, 0.5, 0.8, 1.0)  # at which precision is printed
 
 
 def evaluate_retrieval(
-    folder: Path, input: Path, options: InputOptions, plot: Path | None, device: str, memory: str, as_json: bool
+    folder: Path, input: Path, options: InputOptions, device: str, memory: str, as_json: bool
 ) -> None:
-    from sketchnet.report.retrieval_figure import draw_retrieval
-
-    if plot is not None:
-        check_output("--plot", plot, ".png", ".pdf", ".svg")
     model = open_autoencoder(folder)
     with labelled_rows(model, input, options, memory) as data:
         labels = data.labels
@@ -35,13 +30,11 @@ def evaluate_retrieval(
     check_outputs(codes)
     with progress_bar(f"ranking {input.name}") as progress:
         found = retrieval(codes, labels, device=device, memory=memory, progress=progress)
-    if plot is not None:
-        draw_retrieval({folder.name or str(folder): found}, plot)
     figures = {"area": found.area, "mean_average_precision": found.mean_average_precision}
     counts = {"rows": len(codes), "queries": found.n_queries, "left_out": found.n_left_out}
     precisions = {f"{recall:g}": _precision_at(found, recall) for recall in _RECALLS}
     if as_json:
-        print(json.dumps({**counts, **figures, "precision_at_recall": precisions}))
+        print_json({**counts, **figures, "precision_at_recall": precisions})
         return
     lines = [[name.replace("_", " "), f"{n:,}"] for name, n in counts.items()]
     lines += [[name.replace("_", " "), f"{x:.5g}"] for name, x in figures.items()]
@@ -51,5 +44,5 @@ def evaluate_retrieval(
 
 def _precision_at(found: RetrievalResult, recall: float) -> float:
     """At the first rank that reaches the recall."""
-    rank = np.searchsorted(found.recall, recall * (1 - 1e-9))  # sums of shares may end a little below 1
+    rank = int(np.searchsorted(found.recall, recall * (1 - 1e-9)))  # sums of shares may end a little below 1
     return float(found.precision[min(rank, len(found.precision) - 1)])

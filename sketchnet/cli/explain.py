@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.cli.lines import one_line
-from sketchnet.cli.seed import UnusedSeed
+from sketchnet.cli.printing import print_json, print_line
 from sketchnet.errors import InputError
 
 _NAMED_BY = 3  # rows in which the n-grams of a hashed column are looked for
@@ -27,7 +25,6 @@ def explain(
     output: Annotated[
         str | None, typer.Option(metavar="CLASS", help="What speaks for this class. [default: the predicted one]")
     ] = None,
-    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show the columns that weigh most in a model's answers, or in its answer for one row.
@@ -95,7 +92,7 @@ def names_of(model, source, found, columns, first: int) -> list[str]:
     """Names of the columns; of hashed n-grams, as they stand in some of the rows that have the column."""
     import numpy as np
 
-    from sketchnet.evaluation.column_names import column_names
+    from sketchnet.data.column_names import column_names
 
     strings = []
     if model.data.get("hasher") and source.source is not None:
@@ -115,11 +112,11 @@ def _show_rows(n: int, columns, names, importance, output: str | None, as_json: 
     shown = zip(columns.tolist(), names, importance.tolist())
     if as_json:
         listed = [{"column": column, "name": name, "importance": x} for column, name, x in shown]
-        print(json.dumps({"rows": n, "output": output, "columns": listed}, ensure_ascii=False))
+        print_json({"rows": n, "output": output, "columns": listed})
         return
-    print(f"mean absolute contribution to {output or 'the predicted output'} in {n:,} rows")
+    print_line(f"mean absolute contribution to {output or 'the predicted output'} in {n:,} rows")
     for _, name, x in shown:
-        print(f"{x:12.5g}  {one_line(name)}")
+        print_line(f"{x:12.5g}  {name}")
 
 
 def _show_row(model, row: int, batch, columns, names, found, output: str | None, as_json: bool) -> None:
@@ -140,11 +137,11 @@ def _show_row(model, row: int, batch, columns, names, found, output: str | None,
         answer = f"{label} with probability {probabilities[best]:.4g}"
     if as_json:
         listed = [{"column": c, "name": name, "value": x, "contribution": part} for c, name, x, part in shown]
-        print(json.dumps({"row": row, "label": label, "output": output, "columns": listed}, ensure_ascii=False))
+        print_json({"row": row, "label": label, "output": output, "columns": listed})
         return
-    print(f"row {row}: {answer}; contributions to {output or 'that'}, and values")
+    print_line(f"row {row}: {answer}; contributions to {output or 'that'}, and values")
     for _, name, x, part in shown:
-        print(f"{part:+12.5g}  {x:12.5g}  {one_line(name)}")
+        print_line(f"{part:+12.5g}  {x:12.5g}  {name}")
 
 
 def summed(rows):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.cli.printing import print_note
 from sketchnet.errors import InputError
 
 
@@ -53,10 +53,10 @@ def ingest(
     say_left_out({**made, "skipped_lines": 0}, known, inputs[0])  # lines are told below
     if as_json:
         names = ("rows", "columns", "entries", "shards", "skipped_lines", "classes")
-        print(json.dumps({"output": str(output), "seconds": seconds} | {n: made[n] for n in names if n in made}))
+        print_note({"output": str(output), "seconds": seconds} | {n: made[n] for n in names if n in made})
         return
     skipped = f", {made['skipped_lines']:,} malformed lines left out" if made.get("skipped_lines") else ""
-    print(
+    print_note(
         f"{output}: {made['rows']:,} x {made['columns']:,}, {made['entries']:,} non-zeros in {made['shards']} shards"
         f"{skipped}, in {seconds:.1f} s"
     )

@@ -6,10 +6,11 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from sketchnet.cli.flags import flag_of
 from sketchnet.errors import InputError, MissingFile
 from sketchnet.memory import format_memory, parse_memory
 
@@ -23,7 +24,6 @@ _FORMATS = {
     ".npz": "npz",
 }
 _HASHING = ("analyzer", "ngrams", "norm", "binary", "lowercase")
-_OPTIONS = {"ngram_range": "ngrams", "counts": "binary", "n_columns": "columns"}  # that say what a hash does
 _ENTRY_BYTES = 80  # of a shard while it is put together, per non-zero, in the whole process
 _NGRAM_BYTES = 1024  # of a chunk of strings while it is hashed, per byte of text
 _LINE_BYTES = {"svmlight": 12, "text": 20, "table": 16, "npz": 1}  # of a long line, per byte (text: and n of n-grams)
@@ -74,7 +74,7 @@ class InputOptions:
             stray = [name for name in names if getattr(self, name) is not None and kind not in others]
             if stray:
                 raise InputError(
-                    f"--{stray[0].replace('_', '-')} is for {' and '.join(others)}, but {inputs[0]} is read as {kind}"
+                    f"{flag_of(stray[0])} is for {' and '.join(others)}, but {inputs[0]} is read as {kind}"
                 )
         return kind
 
@@ -84,8 +84,8 @@ class InputOptions:
             return
         given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         if given:
-            name = given[0].replace("_", "-")
-            raise InputError(f"--{name} is for files, but {inputs[0]} is a folder: its rows have been read before")
+            flag = flag_of(given[0])
+            raise InputError(f"{flag} is for files, but {inputs[0]} is a folder: its rows have been read before")
 
     def source(self, inputs: list[Path], memory: str, seed: int, known: dict, scratch: Path):
         """(source, options of `ingest`) for the inputs; `known` is the description of a data set they must fit."""
@@ -130,9 +130,8 @@ def takes_input_options(verb: Callable) -> Callable:
     parameters = {**own, **fields}
     keyword = inspect.Parameter.KEYWORD_ONLY
     command.__annotations__ = {name: {**hints, **own_hints}[name] for name in parameters}
-    command.__signature__ = inspect.Signature(
-        [p.replace(kind=keyword, annotation=command.__annotations__[n]) for n, p in parameters.items()]
-    )
+    shown = [p.replace(kind=keyword, annotation=command.__annotations__[n]) for n, p in parameters.items()]
+    vars(command)["__signature__"] = inspect.Signature(shown)
     command.__name__, command.__doc__ = verb.__name__, verb.__doc__
     return command
 
@@ -145,7 +144,7 @@ def _kind(inputs: list[Path], given: str, known: dict) -> str:
         if given not in formats:
             raise InputError(f"--format {given} is not possible; it is auto, {', '.join(formats)}")
         return given
-    kinds, unknown = set(), []
+    kinds, unknown = set[Any](), list[Path]()
     for path in inputs:
         suffixes = [suffix for suffix in path.suffixes if suffix not in SUFFIXES]
         kind = _FORMATS.get(suffixes[-1] if suffixes else "")
@@ -185,7 +184,7 @@ def _text(inputs, options: InputOptions, seed: int, chunk_bytes: int, known: dic
     from sketchnet.data.ngrams import NgramHasher
     from sketchnet.data.sources import TextSource
 
-    law = {
+    law: dict = {
         "analyzer": options.analyzer,
         "ngram_range": None if options.ngrams is None else _range(options.ngrams),
         "n_columns": options.columns,
@@ -247,7 +246,8 @@ def _table(inputs, options: InputOptions, seed: int, known: dict, limits):
                     raise InputError(f"--{option} {name} is not how the training rows were read: it was {learnt} there")
         encoder.ignore += [name for name in options.ignore or [] if name not in encoder.ignore]
     else:
-        how = {name: given for name, given in {**named, "missing": missing}.items() if given is not None}
+        how: dict[str, Any] = {**named, "missing": missing}
+        how = {name: given for name, given in how.items() if given is not None}
         encoder = TableEncoder(label, n_columns=columns, seed=seed, **how)
     csv = {"header": True} if options.header else {}
     return TableSource(inputs, encoder, label=label, n_columns=columns, limits=limits, **csv)
@@ -257,7 +257,7 @@ def _said(name: str, learnt: dict) -> str:
     """What was learnt, as options say it."""
     from sketchnet.data.tables import MISSING
 
-    option, value = _OPTIONS.get(name, name), learnt[name]
+    flag, value = flag_of(name), learnt[name]
     if name == "missing":
         value = ", ".join(text for text in value if text not in MISSING)
     elif name == "ngram_range":
@@ -265,8 +265,8 @@ def _said(name: str, learnt: dict) -> str:
     elif name == "counts":
         value = not value
     if value in (None, False, ""):
-        return f"there was no --{option} there"
-    return f"it was --{option}{'' if value is True else f' {value}'} there"
+        return f"there was no {flag} there"
+    return f"it was {flag}{'' if value is True else f' {value}'} there"
 
 
 def _agreed(given: dict, learnt: dict | None, usual: dict) -> dict:
@@ -276,6 +276,6 @@ def _agreed(given: dict, learnt: dict | None, usual: dict) -> dict:
         return {**usual, **given}
     for name, value in given.items():
         if value != learnt[name]:
-            option, learnt = _OPTIONS.get(name, name), _said(name, learnt)
-            raise InputError(f"--{option} is not how the training rows were read: {learnt}")
+            learnt = _said(name, learnt)
+            raise InputError(f"{flag_of(name)} is not how the training rows were read: {learnt}")
     return learnt

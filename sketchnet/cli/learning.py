@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from scipy import sparse
@@ -11,11 +13,11 @@ from sketchnet.data.batches import iterate_batches
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
-from sketchnet.evaluation.metrics import metrics
+from sketchnet.evaluation.metrics import measure
 from sketchnet.pretraining.autoencoder import Unsupervised, build_autoencoder
 from sketchnet.pretraining.course import Pretrained
 from sketchnet.training.course import Supervised
-from sketchnet.training.defaults import build_model, describe, make_configs
+from sketchnet.training.defaults import build_model, describe, describe_device, make_configs
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 from sketchnet.training.task import Task
@@ -28,8 +30,9 @@ class Labels:
 
     def __init__(self, settings: dict, seed: int, regression: bool):
         self._settings, self._seed, self._regression = settings, seed, regression
-        self.first = {}  # by which the training rows are read: nothing is known of them
-        self._task, self._names = None, None
+        self.first: dict = {}  # by which the training rows are read: nothing is known of them
+        self._task: Any = None  # until the training rows are known, as their names of classes
+        self._names: Any = None
         make_configs(Task("binary", (0, 1)), 1, 1, 1, settings, seed)  # what is wrong should not wait for the data
 
     def others(self, description: dict) -> dict:
@@ -59,9 +62,9 @@ class Labels:
     def course(self, model: Model):
         return Pretrained() if model.training.pretrain else Supervised()
 
-    def describe(self, model: Model, n_rows: int) -> str:
+    def describe(self, model: Model, n_rows: int, threads: int | None) -> str:
         pretraining = f"; {model.training.pretrain} epochs of pretraining" if model.training.pretrain else ""
-        return describe(model, n_rows) + pretraining
+        return describe(model, n_rows, threads) + pretraining
 
     def error(self, record: dict) -> str:
         """What an epoch's record says of the validation rows."""
@@ -69,7 +72,7 @@ class Labels:
         return f"validation {scale * record['valid_error']:.4g} {unit}"
 
     def measure(self, model: Model, rows: ShardSet) -> dict:
-        return metrics(model.task, model.outputs(rows), model.task.encode(rows.labels))
+        return measure(model.task, model.outputs(rows), model.task.encode(rows.labels))
 
 
 class Codes:
@@ -98,7 +101,7 @@ class Codes:
     def course(self, model: Model):
         return Unsupervised()
 
-    def describe(self, model: Model, n_rows: int) -> str:
+    def describe(self, model: Model, n_rows: int, threads: int | None) -> str:
         network, training = model.network.config, model.training
         there = [network.n_visible, *network.hidden, network.n_codes]
         front = f"{network.scheme} to {network.n_components} (fixed), " if network.scheme else ""
@@ -110,7 +113,7 @@ class Codes:
                 f"{'binary' if network.binary_codes else 'real'} codes",
                 f"{training.optimiser} with rate {training.rate:g}, l2 {training.l2:g}",
                 f"{pretraining}{training.epochs} epochs in batches of {training.batch_size}",
-                f"{model.network.device}, {torch.get_num_threads()} threads",
+                describe_device(model, threads),
             )
         )
 
@@ -133,7 +136,7 @@ def _labels_a_row(labels) -> str:
 
 def _task_of(data: ShardSet, regression: bool) -> Task:
     """What the labels of a data set call for. Named classes keep their names."""
-    labels = data.labels
+    labels: Any = data.labels
     if labels is None or (sparse.issparse(labels) and labels.nnz == 0):
         is_npz = (data.descriptions[0].get("job") or {}).get("source") == "NpzSource"
         no_place = "a .npz has no place for them, svmlight has (sketchnet.data.write_svmlight)"

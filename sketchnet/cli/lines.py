@@ -1,16 +1,16 @@
-"""Answers as lines, to standard output or to a file; small tables."""
+"""Answers as lines, to standard output or to a file; where a file can be written."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import typer
 
-from sketchnet.cli.streams import output_is_lost
+from sketchnet.cli.printing import output_is_lost
 from sketchnet.errors import InputError
 
 
@@ -65,16 +65,3 @@ def check_output(option: str, path: Path, *suffixes: str) -> None:
     if path.is_dir() or not path.absolute().parent.is_dir() or (suffixes and path.suffix not in suffixes):
         kind = f"a {' or '.join(suffixes)} file" if suffixes else "a file"
         raise InputError(f"{option} {path} is not possible; it is {kind} in a folder that is there")
-
-
-def one_line(name: str) -> str:
-    """A name as it is, or quoted where it would not stay on its line."""
-    return name if name.isprintable() else repr(name)
-
-
-def print_table(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> None:
-    """Names, in the columns `left`, to the left, figures to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for row in rows:
-        cells = (cell.ljust(w) if at in left else cell.rjust(w) for at, (cell, w) in enumerate(zip(row, widths)))
-        print("  ".join(cells).rstrip())

@@ -9,7 +9,7 @@ from pathlib import Path
 from sketchnet.cli.work_folder import rows_folder
 from sketchnet.errors import InputError, TrainingError
 from sketchnet.memory import ran_out
-from sketchnet.storage import workspace, workspace_of, writing
+from sketchnet.storage import make_folder, workspace, workspace_of
 from sketchnet.training.checkpoint import check_place, has_begun
 
 
@@ -22,8 +22,7 @@ def reading_folder(out: Path, team, overwrite: bool) -> Iterator[Path]:
         return
     check_place(out)
     made = not out.exists()
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
 
     def in_vain(error: Exception) -> bool:
         return isinstance(error, InputError | TrainingError) or (ran_out(error) and not has_begun(out))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sketchnet.cli.inputs import InputOptions, line_limits
+from sketchnet.cli.printing import tell
 from sketchnet.cli.streams import standard_input
 from sketchnet.errors import InputError
 from sketchnet.memory import parse_memory, ran_out
@@ -39,20 +39,18 @@ def open_autoencoder(folder: Path):
 
 def open_model(folder: Path):
     """A model whose description of its data can be used; a damaged one is bad input."""
-    from sketchnet.training.checkpoint import is_unfinished
+    from sketchnet.training.checkpoint import CONFIG, is_unfinished
     from sketchnet.training.model import load_model
 
-    try:
+    with _damage_named(str(folder)):
         model = load_model(folder)
-        _check_description(model)
-    except InputError as error:
-        raise InputError(_first_line(error)) from None
-    except _DAMAGE as error:
-        if ran_out(error):
-            raise
-        raise InputError(f"{folder} is damaged: {type(error).__name__}: {_first_line(error)}") from None
+    with _damage_named(str(folder / CONFIG)):
+        try:
+            _check_description(model)
+        except InputError as error:
+            raise InputError(f"{folder / CONFIG}: {error}") from None
     if is_unfinished(folder):
-        print(f"sketchnet: {folder} is unfinished; its best epoch so far answers", file=sys.stderr)
+        tell(f"sketchnet: {folder} is unfinished; its best epoch so far answers")
     return model
 
 
@@ -61,9 +59,18 @@ def takes_any_id(model) -> bool:
     return getattr(model.network.config, "hashed_columns", None) is not None
 
 
-def _first_line(error: Exception) -> str:
-    """torch says some things at length."""
-    return str(error).partition("\n")[0]
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    """Turn what Python and torch say of damage into an error that names it."""
+    try:
+        yield
+    except InputError:
+        raise
+    except _DAMAGE as error:
+        if ran_out(error):
+            raise
+        what = str(error).partition("\n")[0]  # torch says some things at length
+        raise InputError(f"{name} is damaged: {type(error).__name__}: {what}") from None
 
 
 def _check_description(model) -> None:
@@ -119,6 +126,10 @@ def options_for(model, path: Path, options: InputOptions) -> InputOptions:
         raise InputError(f"--label {options.label} is not what the model learnt; that was {learnt}")
     if kind == "table" and not known.get("encoder") and not is_sparse(path):
         raise InputError(f"{path} cannot be read as a table: the model was not trained on one")
+    width = _as_wide(model, known).get("columns")
+    of_ids = not (known.get("hasher") or known.get("encoder"))
+    if of_ids and width is not None and (options.columns or 0) > width:
+        options = replace(options, columns=width)  # who reads the rows can say where an id is beyond it
     return options
 
 
@@ -159,7 +170,7 @@ def _as_wide(model, known: dict) -> dict:
 
 def check_columns(path: Path, theirs: dict, ours: dict, what: str) -> None:
     """An error if a data set's columns mean something else than ours, by the descriptions of both."""
-    pairs = {"hasher": (ours.get("hasher"), theirs.get("hasher"))}
+    pairs: dict[str, tuple] = {"hasher": (ours.get("hasher"), theirs.get("hasher"))}
     if "base" in ours and "base" in theirs:
         pairs["base"] = ours["base"], theirs["base"]
     for key in ("kinds_", "categories_", "n_columns", "seed", "missing"):  # the rest makes no columns
@@ -187,9 +198,6 @@ class ModelRows:
         if options.skip_bad_lines:
             raise InputError("--skip-bad-lines is not possible here: answers would no longer be those of their lines")
         self._data, self._options = None, replace(options_for(model, path, options), label_column=None)
-        width = self._known.get("columns")
-        if self._options.format == "svmlight" and width is not None and (self._options.columns or 0) > width:
-            self._options = replace(self._options, columns=width)  # who reads the text can say where an id is beyond it
         if self._stdin:
             if self._options.format not in ("svmlight", "text"):
                 raise InputError(f"{self._options.format} cannot come from standard input; give a file")
@@ -282,7 +290,7 @@ def _with_any_labels(known: dict, label: str | None) -> dict:
     if encoder and (label or encoder["label_"]):
         label = label or encoder["label_"]
         ignore = [name for name in encoder["ignore"] if name != label]
-        forgotten = {"classes": None, "classes_": [], "classes_fixed_": False, "label_kind_": "categorical"}
+        forgotten: dict = {"classes": None, "classes_": [], "classes_fixed_": False, "label_kind_": "categorical"}
         known["encoder"] = {**encoder, **forgotten, "label": label, "label_": label, "ignore": ignore}
     return known
 

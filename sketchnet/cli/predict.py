@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.cli.seed import UnusedSeed
+from sketchnet.cli.printing import json_text, print_note
 from sketchnet.errors import InputError
-
-_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
+from sketchnet.escapes import escape_controls
 
 
 @takes_input_options
@@ -24,13 +22,13 @@ def predict(
     input: Annotated[Path, typer.Argument(metavar="INPUT", help="A file, a folder that ingest wrote, or - .")],
     output: Annotated[Path | None, typer.Option(help="File to write. [default: standard output]")] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Probabilities too, below a line of class names.")] = False,
-    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row, with probabilities.")] = False,
 ) -> None:
     """Predict a class or a number for each row, one a line. Labels in the rows are not looked at.
 
     Rows are read as those that the model was trained on: with its base of ids, its hashes, its categories. From
-    standard input come lines of svmlight or text, and each is answered as soon as it is there.
+    standard input come lines of svmlight or text, and each is answered as soon as it is there. Names of classes that
+    would not stay on their line are shown as Python writes them, such as two\\nlines; --json has them as they are.
 
     \b
     Examples:
@@ -51,7 +49,7 @@ def predict(
     bar = nullcontext(lambda fraction, n: None) if output is None else progress_rows(f"predicting {input.name}")
     with lines_to(output, input, model) as write, bar as progress:
         if proba and not as_json:
-            write("\t".join(["label", *(name.translate(_ESCAPES) for name in loaded.class_names)]) + "\n")
+            write("\t".join(["label", *map(escape_controls, loaded.class_names)]) + "\n")
         for batch in rows:
             outputs = loaded.outputs(batch)
             check_outputs(outputs, done)
@@ -60,7 +58,7 @@ def predict(
             done += batch.n_rows
             progress(rows.done, done)
     if output is not None:
-        print(f"{output}: {done:,} predictions")
+        print_note({"output": str(output), "rows": done} if as_json else f"{output}: {done:,} predictions")
 
 
 def _lines(model, outputs, proba: bool) -> Iterator[str]:
@@ -71,19 +69,19 @@ def _lines(model, outputs, proba: bool) -> Iterator[str]:
     probabilities = model.task.probabilities(outputs).tolist() if proba else [()] * len(outputs)
     for label, row in zip(_labels(model.task, outputs, model.class_names), probabilities):
         label = ",".join(label) if isinstance(label, list) else label
-        yield "\t".join([label.translate(_ESCAPES), *(f"{p:.6g}" for p in row)])
+        yield "\t".join([escape_controls(label), *(f"{p:.6g}" for p in row)])
 
 
 def _json_lines(model, outputs) -> Iterator[str]:
     from sketchnet.cli.model_rows import json_classes
 
     if model.task.kind == "regression":
-        yield from (json.dumps({"label": number}) for number in model.task.decide(outputs).tolist())
+        yield from (json_text({"label": number}) for number in model.task.decide(outputs).tolist())
         return
     probabilities = model.task.probabilities(outputs).tolist()
     for label, row in zip(_labels(model.task, outputs, json_classes(model)), probabilities):
         answer = {"label": label, "probabilities": dict(zip(model.class_names, row))}
-        yield json.dumps(answer, ensure_ascii=False)
+        yield json_text(answer)
 
 
 def _labels(task, outputs, classes: list) -> list:

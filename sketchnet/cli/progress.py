@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from sketchnet.escapes import escape_controls
+
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
@@ -37,9 +39,10 @@ def _bar(description: str) -> Iterator[Callable]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
     from rich.progress import TimeRemainingColumn as TimeLeftColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[note]}"))
+    texts = [TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[note]")]
+    columns = (texts[0], BarColumn(), TaskProgressColumn(), texts[1])
     with Progress(
         *columns, TimeElapsedColumn(), TextColumn("left"), TimeLeftColumn(), console=Console(stderr=True)
     ) as p:
-        task = p.add_task(description, total=None, note="")
+        task = p.add_task(escape_controls(description), total=None, note="")
         yield lambda done, total, note: p.update(task, completed=done, total=total, note=note)

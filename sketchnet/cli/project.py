@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import zlib
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.cli.printing import print_note
 from sketchnet.errors import BadRows, InputError
 
 _ROWS = ("indptr", "indices", "values")  # the arrays of a shard that its projection depends on
@@ -85,11 +85,11 @@ def project(
         # Told while the workspace still says what was done: cut off before, the next run tells it.
         if as_json:
             summary = {"output": str(output), "rows": X.n_rows, "columns": components, "seconds": seconds}
-            print(json.dumps({**summary, **operator.config()}), flush=True)
+            print_note({**summary, **operator.config()})
         else:
             n, k = result.shape
             text = f"{n:,} x {X.n_columns:,} -> {n:,} x {k:,} by {scheme}, seed {seed}, in {seconds:.1f} s"
-            print(f"{output}: {text}", flush=True)
+            print_note(f"{output}: {text}")
 
 
 @contextmanager

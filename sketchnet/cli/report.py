@@ -1,10 +1,8 @@
-"""`sketchnet report`: results, or a trained model, as a page to read."""
+"""`sketchnet report`: a trained model as a page to read."""
 
 from __future__ import annotations
 
-import json
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +10,7 @@ import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
 from sketchnet.cli.lines import check_output
-from sketchnet.cli.seed import UnusedSeed
+from sketchnet.cli.printing import print_note
 from sketchnet.errors import InputError
 
 _FEATURES, _FEATURE_ROWS = 30, 1000  # columns that are shown, and the rows that they are found in
@@ -25,78 +23,30 @@ _WARM = 64  # rows predicted before the clock starts: kernels are compiled in th
 @takes_input_options
 def report(
     options: InputOptions,
-    input: Annotated[Path, typer.Argument(metavar="RESULTS|MODEL", help="results.jsonl of reproduce, or a model.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a model.")],
     out: Annotated[Path, typer.Option(metavar="FILE.html", help="Page to write.")] = Path("report.html"),
     markdown: Annotated[Path | None, typer.Option(metavar="FILE.md", help="The same, as Markdown.")] = None,
-    scale: Annotated[
-        str | None, typer.Option(help="Results: smoke, small or full. [default: the largest that a label was run at]")
-    ] = None,
     data: Annotated[
-        Path | None, typer.Option(metavar="INPUT", help="Model: labelled rows to measure it on, a file or a folder.")
+        Path | None, typer.Option(metavar="INPUT", help="Labelled rows to measure it on, a file or a folder.")
     ] = None,
     memory: Annotated[str, typer.Option(help="For reading files, and for ranking rows.")] = "1GiB",
-    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Write a page that needs nothing else: tables, drawings, verdicts, settings and versions.
+    """Write a page of a model that needs nothing else: how training went, settings, and with --data what it is worth.
 
-    Of results that `sketchnet reproduce` wrote: every table and figure of the dissertation beside its published
-    numbers. Of a model that `sketchnet train` wrote: how training went, and with --data what the model is worth.
-
-    \b
-    Examples:
-      sketchnet report reproduction/results.jsonl --out report.html --markdown report.md
-      sketchnet report clicks-model --data clicks-test.svm.gz --out run.html
+    Example: sketchnet report clicks-model --data clicks-test.svm.gz --out run.html
     """
-    from sketchnet.data.compression import atomic_writing
-    from sketchnet.report.markdown import markdown_of
-    from sketchnet.report.page import html_of
+    from sketchnet.report import write_page
 
     check_output("--out", out, ".html")
     if markdown is not None:
         check_output("--markdown", markdown, ".md")
-    if input.is_file():
-        if data is not None or options != InputOptions():
-            raise InputError(f"--data and its options are for models; {input} is a file of results")
-        page, summary = _results(input, scale)
-    elif (input / "config.json").is_file():
-        if scale is not None:
-            raise InputError(f"--scale is for results of `sketchnet reproduce`; {input} is a model")
-        page, summary = _model(input, data, options, memory)
-    else:
-        what = "is a folder without config.json" if input.is_dir() else "is not there"
-        raise InputError(
-            f"{input} {what}; give a file of results (sketchnet reproduce) or the folder of a model (sketchnet train)"
-        )
-    written = [(out, html_of(page))] + ([(markdown, markdown_of(page))] if markdown is not None else [])
-    with ExitStack() as both:  # all files, or none
-        for path, text in written:
-            both.enter_context(atomic_writing(path)).write(text.encode())
-    if as_json:
-        print(json.dumps({"out": str(out), **summary}))
-        return
-    print(f"{out}: {_said(summary)}")
+    page, summary = _page(model, data, options, memory)
+    write_page(page, out, markdown)
+    print_note({"out": str(out), **summary} if as_json else f"{out}: a page of the model")
 
 
-def _said(summary: dict) -> str:
-    if "values" not in summary:
-        return "a page of the model"
-    said = {"values": "published values", "claims": "published claims", "claims of ours": "claims of ours"}
-    counts = {words: ", ".join(f"{n} {word}" for word, n in summary[part].items()) for part, words in said.items()}
-    return "; ".join(f"{words}: {count}" for words, count in counts.items())
-
-
-def _results(path: Path, scale: str | None):
-    from sketchnet.checks import check_choice
-    from sketchnet.experiments import LABELS, SCALES, find_experiment
-    from sketchnet.report.reproduction import reproduction_page
-
-    if scale is not None:
-        check_choice("scale", scale, SCALES)
-    return reproduction_page(path, [find_experiment(label) for label in LABELS], scale)
-
-
-def _model(folder: Path, data: Path | None, options: InputOptions, memory: str):
+def _page(folder: Path, data: Path | None, options: InputOptions, memory: str):
     from sketchnet.cli.model_rows import open_model
     from sketchnet.report.run import run_page
     from sketchnet.training.checkpoint import WEIGHTS, read_config
@@ -127,21 +77,20 @@ def _of_predictions(model, path: Path, options: InputOptions, memory: str):
     from sketchnet.cli.explain import names_of, rows_span, summed
     from sketchnet.cli.model_rows import ModelRows, labelled_rows
     from sketchnet.evaluation.attribution import contributions, top_columns
-    from sketchnet.evaluation.metrics import metrics
+    from sketchnet.evaluation.metrics import measure
     from sketchnet.report.on_rows import OnRows
 
     with labelled_rows(model, path, options, memory) as data:
         targets = targets_of(model, data, path)
         outputs, seconds = _timed(model, data, path)
-        found = metrics(model.task, outputs, targets)
+        found = measure(model.task, outputs, targets)
         source = ModelRows(model, path, options)
         parts = summed(contributions(model, rows_span(source, 0, _FEATURE_ROWS, path)))
         columns, importance = top_columns(parts, _FEATURES)
         names = names_of(model, source, parts, columns, 0)
     pairs = []
     if model.task.kind == "regression":
-        true = targets.astype(float) * model.task.deviation + model.task.mean
-        every = list(zip(true.tolist(), model.task.decide(outputs).tolist()))
+        every = list(zip(*(model.task.decide(numbers).tolist() for numbers in (targets[:, None], outputs))))
         pairs = every[:: max(1, -(-len(every) // _PAIRS))]
     features = list(zip(names, importance.tolist()))
     return OnRows(path.name, len(outputs), seconds, found, features, parts.shape[0], pairs)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
-from sketchnet.cli.seed import UnusedSeed
+from sketchnet.cli.printing import json_text
 from sketchnet.errors import InputError, MissingFile
 
 
@@ -28,7 +27,6 @@ def similar(
     ] = None,
     n: Annotated[int, typer.Option("-n", min=1, help="How many to find for each, if there are so many.")] = 10,
     memory: Annotated[str, typer.Option(help="For ranking rows.")] = "1GiB",
-    seed: UnusedSeed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Find the rows that are most like others, by the cosine of their codes.
@@ -61,6 +59,7 @@ def similar(
     if len(codes) == 0:
         raise InputError(f"{input} has no rows to find")
     if numbers is None:
+        assert query is not None
         asked = _codes(loaded, query, options)
         numbers, own = range(len(asked)), False
     else:
@@ -81,7 +80,7 @@ def similar(
 def _line(query: int, rank: int, row: int, similarity: float, as_json: bool) -> str:
     if as_json:
         found = {"query": query, "rank": rank, "row": row, "similarity": float(f"{similarity:.7g}")}
-        return json.dumps(found) + "\n"
+        return json_text(found) + "\n"
     return f"{query}\t{rank}\t{row}\t{similarity:.7g}\n"
 
 

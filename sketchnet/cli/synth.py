@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from sketchnet.cli.printing import print_note
 
 
 def synth(
@@ -25,15 +26,18 @@ def synth(
     Example: sketchnet synth synthetic --density 3e-5 --seed 1
     """
     from sketchnet.cli.progress import progress_rows
-    from sketchnet.data.ingestion import ingest
+    from sketchnet.data.ingestion import check_folder, ingest
     from sketchnet.data.sources import SyntheticSource
     from sketchnet.data.synthetic import Synthetic
+    from sketchnet.storage import make_folder
 
     start = time.perf_counter()
     data = Synthetic(rows, columns, density, significant, seed)
     summary = {}
+    for part in ("train", "test"):  # before the first is made
+        check_folder(output / part)
     for part in ("train", "test"):
-        output.mkdir(parents=True, exist_ok=True)
+        make_folder(output)
         with progress_rows(f"making {output / part}") as progress:
             made = ingest(
                 SyntheticSource(data, part), output / part, n_columns=columns, overwrite=overwrite, progress=progress
@@ -41,8 +45,8 @@ def synth(
         summary[part] = {name: made[name] for name in ("rows", "columns", "entries", "shards")}
     seconds = time.perf_counter() - start
     if as_json:
-        print(json.dumps({"output": str(output), "seconds": seconds, **summary}))
+        print_note({"output": str(output), "seconds": seconds, **summary})
         return
     for part, made in summary.items():
-        print(f"{output / part}: {made['rows']:,} x {made['columns']:,}, {made['entries']:,} non-zeros")
-    print(f"in {seconds:.1f} s")
+        print_note(f"{output / part}: {made['rows']:,} x {made['columns']:,}, {made['entries']:,} non-zeros")
+    print_note(f"in {seconds:.1f} s")

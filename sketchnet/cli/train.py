@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.cli.printing import print_note
 from sketchnet.errors import InputError
 
 _TASKS = ("auto", "regression", "autoencoder")
@@ -62,6 +62,9 @@ def train(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda; auto takes a GPU for many rows.")] = "auto",
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
     memory: Annotated[str, typer.Option(help="For reading files, and to keep a fixed projection.")] = "1GiB",
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="At most so many. [default: OMP_NUM_THREADS, or all cores]")
+    ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write scalars for TensorBoard.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace the model in OUT, or forget an unfinished run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
@@ -80,6 +83,7 @@ def train(
     from sketchnet.cli.progress import progress_steps
     from sketchnet.cli.train_settings import model_settings
     from sketchnet.cli.training_data import check_features, open_beside, open_data
+    from sketchnet.training.course import silent
     from sketchnet.training.defaults import choose_device
     from sketchnet.training.examples import hold_back
     from sketchnet.training.loop import train as run
@@ -119,17 +123,17 @@ def train(
         model = learning.build(examples.data, known)
         model.network.to(choose_device(device, model, examples.data.n_rows))
         if not as_json and team.is_first:
-            print(learning.describe(model, examples.data.n_rows))
-        bar = progress_steps(f"training {out.name}") if team.is_first else nullcontext()
+            print_note(learning.describe(model, examples.data.n_rows, threads))
+        bar = progress_steps(f"training {out.name}") if team.is_first else nullcontext(silent)
         with bar as tick, _scalars(out, tensorboard and team.is_first) as log:
 
             def report(record: dict) -> None:
                 log(record)
                 if not as_json:
-                    print(_sentence(record, learning), flush=True)
+                    print_note(_sentence(record, learning))
 
             how = {"course": learning.course(model), "overwrite": overwrite, "memory": memory, "loaded": loaded}
-            run(model, examples, chosen_by, folder=out, **how, report=report, tick=tick)
+            run(model, examples, chosen_by, folder=out, **how, threads=threads, report=report, tick=tick)
         found = learning.measure(model, others["test"]) if "test" in others else {}
     if team.is_first:
         _tell(out, model.history, found, learning.next_verb, as_json)
@@ -139,15 +143,15 @@ def _tell(out: Path, history: list[dict], found: dict, next_verb: str, as_json: 
     """How the finished model did on the test rows, and what to do with it."""
     if as_json:
         best = next(record["best_epoch"] for record in history if "best_epoch" in record)
-        print(json.dumps({"model": str(out), "best_epoch": best, "history": history, "test": found}))
+        print_note({"model": str(out), "best_epoch": best, "history": history, "test": found})
         return
     for name, value in found.items():
         if not isinstance(value, list | dict):
-            print(f"test {name.replace('_', ' ')}: {value:.5g}")
-    print(f"{out}: done; try `sketchnet {next_verb} {out} FILE`")
+            print_note(f"test {name.replace('_', ' ')}: {value:.5g}")
+    print_note(f"{out}: done; try `sketchnet {next_verb} {out} FILE`")
 
 
-def _examples(learning, rows, path: Path):
+def _examples(learning, rows, path: Path | None):
     try:
         return learning.examples(rows)
     except InputError as error:

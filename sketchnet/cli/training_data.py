@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from sketchnet.cli.inputs import InputOptions
 from sketchnet.cli.model_rows import check_columns
+from sketchnet.cli.printing import tell
 from sketchnet.cli.progress import progress_rows
 from sketchnet.data.ingestion import ingest, is_ingested
 from sketchnet.data.shard_set import ShardSet, open_shards
@@ -49,11 +49,11 @@ def say_left_out(made: dict, known: dict, path: Path) -> None:
     """On standard error: how many lines of a data set that was read, and values of categories, are not in its rows."""
     lines, before = made.get("skipped_lines", 0), (known.get("encoder") or {}).get("unknown_", {})
     if lines:
-        print(f"{path}: {lines:,} malformed lines left out", file=sys.stderr)
+        tell(f"{path}: {lines:,} malformed lines left out")
     for column, n in ((made.get("encoder") or {}).get("unknown_") or {}).items():
         if n > before.get(column, 0):
             what = f"{n - before.get(column, 0):,} values that the training rows do not have, left out"
-            print(f"{path}, column {column!r}: {what}", file=sys.stderr)
+            tell(f"{path}, column {column!r}: {what}")
 
 
 def open_beside(path: Path, work: Path, options: InputOptions, memory: str, seed: int, known: dict) -> ShardSet:

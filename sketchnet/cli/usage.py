@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 
 from sketchnet.checks import meant
 
-UsageError = typer.BadParameter.__base__  # which typer itself does not name; where it comes from has changed
+UsageError: Any = typer.BadParameter.__base__  # which typer itself does not name; where it comes from has changed
 
 
 def wants_help(error: UsageError) -> bool:
@@ -17,16 +19,16 @@ def wants_help(error: UsageError) -> bool:
     return type(error).__name__ == "NoArgsIsHelpError"
 
 
-def described(error: UsageError, words: Sequence[str]) -> str:
+def described(error: UsageError, program: str, words: Sequence[str]) -> str:
     """The line for an error in the words of a command line."""
     verbs = [word for word in words[:1] if not word.startswith("-")] if error.ctx is None else _verbs(error.ctx)
-    hint = f"try {' '.join(['sketchnet', *verbs])} --help"
-    return f"{' '.join(_what(error, words).splitlines())}; {hint}"  # what was given may have several
+    hint = f"try {' '.join([program, *verbs])} --help"
+    return f"{_what(error, words)}; {hint}"
 
 
 def _verbs(context) -> list[str]:
     """`data list` of `sketchnet data list`, however sketchnet was called."""
-    verbs = []
+    verbs: list[str] = []
     while context is not None and context.parent is not None:
         verbs.insert(0, context.info_name)
         context = context.parent
@@ -42,7 +44,8 @@ def _what(error: UsageError, words: Sequence[str]) -> str:
     if option is not None and hasattr(error, "possibilities"):
         return f"there is no option {option}; {meant(option, _options(command.get_params(error.ctx)))}"
     if said.startswith("No such command"):
-        given = re.search("'(.*?)'", said)[1]
+        quoted = re.fullmatch(r"No such command (.*?)(\. Did you mean [a-z', ]*\?)?", said)
+        given = ast.literal_eval(quoted[1]) if quoted else said  # it may have quotes of its own
         return f"there is no verb {given!r}; {meant(given, command.list_commands(error.ctx))}"
     parameter = getattr(error, "param", None)
     if parameter is not None and parameter.param_type_name == "option":

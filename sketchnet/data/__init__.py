@@ -1,6 +1,6 @@
 """READ: from files and arrays to checked sparse rows, on disk and in batches."""
 
-from importlib import import_module
+from sketchnet.lazy import load_on_use
 
 # Loaded on first use: a projection of a matrix in memory need not load readers of files.
 _WHERE = {
@@ -13,6 +13,7 @@ _WHERE = {
     "SvmlightReader": "svmlight",
     "Synthetic": "synthetic",
     "TableEncoder": "tables",
+    "as_csr": "csr",
     "ingest": "ingestion",
     "iterate_batches": "batches",
     "list_datasets": "datasets",
@@ -20,17 +21,9 @@ _WHERE = {
     "make_synthetic": "synthetic",
     "open_shards": "shard_set",
     "read_svmlight": "svmlight",
+    "sparse_rows": "csr",
     "write_svmlight": "svmlight_writing",
 }
 
-__all__ = list(_WHERE)
-
-
-def __getattr__(name: str):
-    if name in _WHERE:
-        return getattr(import_module(f"sketchnet.data.{_WHERE[name]}"), name)
-    raise AttributeError(f"module 'sketchnet.data' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__all__ = [*_WHERE]
+__getattr__, __dir__ = load_on_use(__name__, _WHERE)

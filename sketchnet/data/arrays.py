@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -34,7 +34,8 @@ def map_array(file: BinaryIO, start: int, size: int, name: str, n_dimensions: in
     dtype, shape, order = read_header(file, size, name, n_dimensions)
     if 0 in shape:  # nothing to map
         return np.empty(shape, dtype)
-    return np.memmap(file, dtype, mode="r", offset=file.tell(), shape=shape, order=order)
+    placed: Any = {"offset": file.tell(), "shape": shape, "order": order}
+    return np.memmap(file, dtype, mode="r", **placed)
 
 
 def read_header(file: BinaryIO, size: int, name: str, n_dimensions: int) -> tuple[np.dtype, tuple[int, ...], str]:

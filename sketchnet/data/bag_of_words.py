@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection
 from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -85,7 +86,8 @@ class BagOfWords(TransformerMixin, BaseEstimator):
             raise InputError("there are no documents; at least one is needed to learn words from")
         stop_words = _stop_words(self.stop_words)
         words_of = self._analyzer(stop_words)
-        totals, documents = Counter(), Counter()
+        totals: Counter = Counter()
+        documents: Counter = Counter()
         for row, string in enumerate(strings):
             counts = Counter(words_of(text_of(string, row)))
             totals.update(counts)
@@ -102,7 +104,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
         words_of, columns = self._analyzer(self.stop_words_), self.vocabulary_
         indptr, indices, counts = array("q", [0]), array("q"), array("q")
         for row, string in enumerate(rows_of_text(strings)):
-            known = Counter(map(columns.get, words_of(text_of(string, row))))
+            known: Counter = Counter(map(columns.get, words_of(text_of(string, row))))
             known.pop(None, None)
             for column in sorted(known):
                 indices.append(column)
@@ -165,7 +167,7 @@ class BagOfWords(TransformerMixin, BaseEstimator):
             raise InputError(f"{path} is not a saved bag of words")
         if file.get("version") != _VERSION:
             raise InputError(f"{path} has version {file.get('version')!r}; this sketchnet reads version {_VERSION}")
-        content = file.get("content")
+        content: Any = file.get("content")
         if file.get("checksum") != _checksum(content):
             raise InputError(f"{path} is damaged: its checksum does not fit its content")
         try:

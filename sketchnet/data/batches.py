@@ -8,7 +8,7 @@ of the numbers of rows and non-zeros, `batch_size`, `seed` and `epoch` alone, wh
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
@@ -26,7 +26,7 @@ _GROUP_ENTRIES = 1 << 22  # about 32 megabytes: the rows that are mixed with eac
 
 
 def iterate_batches(
-    data: ShardSet | CsrBatch,
+    data: Rows,
     batch_size: int,
     *,
     shuffle: bool = True,
@@ -45,7 +45,7 @@ def iterate_batches(
 
 
 def iterate_numbered(
-    data: ShardSet | CsrBatch,
+    data: Rows,
     batch_size: int,
     *,
     shuffle: bool = True,
@@ -53,19 +53,18 @@ def iterate_numbered(
     epoch: int = 0,
     workers: int = 1,
     skip: int = 0,
-) -> Iterator[tuple[np.ndarray, CsrBatch]]:
+) -> Generator[tuple[np.ndarray, CsrBatch], None, None]:
     """The same batches, each with the numbers of its rows in `data`; the first `skip` are left out, mostly unread."""
     if batch_size < 1 or workers < 0:
         raise InputError(f"batch_size={batch_size}, workers={workers} is not possible; they start at 1 and 0")
-    groups = list(_groups(data, batch_size, shuffle, seed, epoch))
+    groups = deque(_groups(data, batch_size, shuffle, seed, epoch))
     while groups and skip * batch_size >= _n_rows(groups[0]):
         skip -= -(-_n_rows(groups[0]) // batch_size)
-        del groups[0]
-    groups = iter(groups)
+        groups.popleft()
     if workers == 0:
         prepared = (_prepare(data, *group) for group in groups)
     else:
-        prepared = _ahead(data, groups, workers)
+        prepared = _ahead(data, iter(groups), workers)
     with closing(prepared):  # stops the workers when the consumer stops early
         for numbers, group in prepared:
             for start in range(skip * batch_size, group.n_rows, batch_size):
@@ -90,7 +89,8 @@ def _groups(data, batch_size: int, shuffle: bool, seed: int, epoch: int) -> Iter
     if shuffle:
         blocks = blocks[random.shuffled(len(blocks), seed, random.STREAM_SHUFFLE, _row(epoch, 0))]
     rows_per_group = max(1, int(_GROUP_ENTRIES * n / entries / batch_size)) * batch_size if n else 1
-    spans, filled, number = [], 0, 0
+    spans: list[slice] = []
+    filled = number = 0
     for start in blocks.tolist():
         stop = min(n, start + rows_per_block)
         while start < stop:
@@ -124,7 +124,7 @@ def _n_rows(group: tuple) -> int:
     return sum(span.stop - span.start for span in group[0])
 
 
-def _ahead(data, groups: Iterator[tuple], workers: int) -> Iterator[tuple[np.ndarray, CsrBatch]]:
+def _ahead(data, groups: Iterator[tuple], workers: int) -> Generator[tuple[np.ndarray, CsrBatch], None, None]:
     """Groups in order, with `workers` of them under way and one waiting."""
     with ThreadPoolExecutor(workers, thread_name_prefix="sketchnet-batches") as pool:
         waiting = deque(pool.submit(_prepare, data, *group) for group in islice(groups, workers + 1))
@@ -146,9 +146,13 @@ def _row(epoch: int, number: int) -> int:
 class Part:
     """Some rows of a data set, given by ascending numbers, as a data set of its own."""
 
+    data: ShardSet | CsrBatch
+    numbers: np.ndarray
+
     def __init__(self, data: ShardSet | CsrBatch | Part, numbers: np.ndarray):
         if isinstance(data, Part):
-            data, numbers = data.data, data.numbers[numbers]
+            numbers = data.numbers[numbers]
+            data = data.data
         self.data, self.numbers = data, numbers
         self.n_rows, self.n_columns = len(numbers), data.n_columns
         # An estimate would do for cutting blocks, but it must not depend on how the data lies on the disk.
@@ -157,3 +161,6 @@ class Part:
     def rows(self, span: slice) -> CsrBatch:
         numbers = self.numbers[span]
         return take_rows(self.data, numbers) if isinstance(self.data, CsrBatch) else self.data[numbers]
+
+
+Rows = CsrBatch | ShardSet | Part  # what batches can be made of

@@ -9,12 +9,13 @@ import lzma
 import os
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,13 +51,13 @@ def packing_of(start: bytes) -> str:
     return next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), "")
 
 
-def open_reading(path: str | Path, window: int = USUAL.window) -> io.IOBase:
+def open_reading(path: str | os.PathLike, window: int = USUAL.window) -> Any:
     """A binary stream of the unpacked bytes. The packing is told by the first bytes, not by the name; what needs more
     than `window` bytes of memory to unpack is refused.
     """
     path = Path(path)
     try:
-        file = open(path, "rb", buffering=1 << 16)  # noqa: SIM115 - the caller closes it
+        file: Any = open(path, "rb", buffering=1 << 16)  # noqa: SIM115 - the caller closes it
         start = file.peek(6)[:6]  # opened once and not rewound, so that pipes lose nothing
         suffix = packing_of(start)
         if not suffix and path.suffix in SUFFIXES:
@@ -74,7 +75,7 @@ def open_reading(path: str | Path, window: int = USUAL.window) -> io.IOBase:
 
 
 @contextmanager
-def atomic_writing(path: str | Path) -> Iterator[io.IOBase]:
+def atomic_writing(path: str | os.PathLike) -> Iterator[io.IOBase]:
     """A binary stream, packed as the name's suffix says, that becomes the file only when the block ends well."""
     path = Path(path)
     with replacing(path) as new, open(new, "wb") as raw, _packing(raw, path.suffix) as file:
@@ -91,7 +92,7 @@ def _packing(raw, suffix: str):
     elif suffix == ".zst":
         file = _zstandard().ZstdCompressor(write_checksum=True).stream_writer(raw, closefd=False)
     else:
-        file = {".bz2": bz2.open, ".xz": lzma.open}[suffix](raw, "wb")
+        file = bz2.BZ2File(raw, "wb") if suffix == ".bz2" else lzma.LZMAFile(raw, "wb")  # noqa: SIM115
     with file:
         yield file
 
@@ -245,8 +246,8 @@ class Block:
 
 
 def line_blocks(
-    path: str | Path, n_bytes: int, offset: int = 0, padding: int = 32, limits: Limits = USUAL
-) -> Iterator[Block]:
+    path: str | os.PathLike, n_bytes: int, offset: int = 0, padding: int = 32, limits: Limits = USUAL
+) -> Generator[Block, None, None]:
     """Blocks of whole lines of at most `n_bytes`, or of one line that is longer; a thread reads one block ahead.
 
     Where blocks end depends on the file's bytes and on `n_bytes` alone.
@@ -266,7 +267,7 @@ def line_blocks(
         blocks.close()
 
 
-def _line_blocks(path: Path, n_bytes: int, offset: int, padding: int, limits: Limits) -> Iterator[Block]:
+def _line_blocks(path: Path, n_bytes: int, offset: int, padding: int, limits: Limits) -> Generator[Block, None, None]:
     buffers, turn = [np.empty(0, np.uint8)] * 2, 0  # the consumer holds one while the other is filled
     tail, ended = np.empty(0, np.uint8), False
     with open_reading(path, limits.window) as stream:
@@ -308,7 +309,7 @@ def _at_least(buffer: np.ndarray, size: int) -> np.ndarray:
 def _fill(stream, path: Path, buffer: np.ndarray, filled: int, size: int, ended: bool) -> tuple[int, bool]:
     """Read until buffer[:size] is full or the stream ends; returns how much is filled, and whether it ended."""
     while not ended and filled < size:
-        n = _read(stream, path, memoryview(buffer)[filled:size])
+        n = _read(stream, path, buffer.data[filled:size])
         filled, ended = filled + n, n == 0
     return filled, ended
 

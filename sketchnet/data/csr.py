@@ -50,7 +50,7 @@ class CsrBatch:
         labels, label_indptr = self.labels, self.label_indptr
         if label_indptr is not None:
             label_indptr, several = _part(label_indptr, span)
-            labels = labels[several]
+            labels = None if labels is None else labels[several]
         elif labels is not None:
             labels = labels[span]
         groups = None if self.groups is None else self.groups[span]

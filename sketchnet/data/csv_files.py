@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def read_csv_batches(
     `delimiter="auto"` looks at the name and the first lines. `header="auto"` takes the first row for names unless it
     holds a number; without names, columns are c0, c1, ...
     """
-    how = {"delimiter": delimiter, "header": header, "chunk_rows": chunk_rows, "start_row": start_row}
+    how: dict[str, Any] = {"delimiter": delimiter, "header": header, "chunk_rows": chunk_rows, "start_row": start_row}
     for chunk in csv_chunks(path, encoder, **how, limits=limits):
         yield encoder.transform(chunk, labels)
 
@@ -124,11 +125,12 @@ class _CsvRows:
 
     def __init__(self, path, file, delimiter: str, most: int):
         self._path, self._most, self.most_cells = path, most, most // _CELL
-        self._ahead, self.line = [], 0  # records put back; the line before the next record
-        self._n_cells = None
+        self._ahead: list[list[str]] = []  # records put back
+        self.line = 0  # before the next record
+        self._n_cells: int | None = None
         self._n_characters = self._begun = 0  # read so far, and before the record at hand
-        lines, first = self._lines(file), []
-        while len(first) < 20 and sum(map(len, first)) < _SAMPLE and (line := next(lines, None)):
+        lines, first = self._lines(file), list[str]()
+        while len(first) < 20 and sum(len(line) for line in first) < _SAMPLE and (line := next(lines, None)):
             first.append(line)
         if delimiter == "auto":
             delimiter = _find_delimiter(path, [line[:_SAMPLE] for line in first])
@@ -149,7 +151,7 @@ class _CsvRows:
                     raise InputError(f"{self._path}, line {number}: the line is longer than {self._most} characters")
                 yield line
         except _DAMAGE as error:
-            what = error or type(error).__name__
+            what = str(error) or type(error).__name__
             raise InputError(f"{self._path} cannot be read past line {number}: {what}") from None
 
     def _counted(self, lines: Iterator[str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -47,11 +48,11 @@ def kind_of(batch: CsrBatch) -> str:
     return labels + ("" if batch.groups is None else " and a query id")
 
 
-def _join(arrays: list) -> np.ndarray | None:
+def _join(arrays: list) -> Any:
     return None if arrays[0] is None else np.concatenate(arrays)
 
 
-def _join_offsets(offsets: list[np.ndarray]) -> np.ndarray:
+def _join_offsets(offsets: list) -> np.ndarray:
     ends = np.cumsum([0] + [int(part[-1]) - int(part[0]) for part in offsets])
     shifted = [part[1:].astype(np.int64) + (end - int(part[0])) for part, end in zip(offsets, ends)]
     return np.concatenate([np.zeros(1, np.int64), *shifted])

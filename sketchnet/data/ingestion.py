@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,8 +28,8 @@ from sketchnet.data.shards import (
     shard_folders,
     write_shard,
 )
-from sketchnet.errors import BeyondColumns, Contradiction, InputError
-from sketchnet.storage import remove, tidy, workspace, workspace_of, write_json, writing
+from sketchnet.errors import BeyondColumns, Contradiction, InputError, Setting
+from sketchnet.storage import make_folder, remove, tidy, workspace, workspace_of, write_json, writing
 
 _DATASET, _RECORD = "dataset.json", "ingest.json"
 SHARD_ENTRIES = 1 << 22  # non-zeros of a shard, about 32 to 64 megabytes
@@ -70,10 +70,8 @@ def ingest(
     each chunk. What is overwritten stays until the new data set is whole.
     """
     output, job = Path(output), _job(source, n_columns, shard_entries)
-    with writing(output):
-        output.absolute().parent.mkdir(parents=True, exist_ok=True)
-    if output.is_symlink():
-        output = output.resolve()  # what it leads to is replaced, not the link
+    make_folder(output.absolute().parent)
+    output = _resolve_folder(output)
     with workspace(output) as work:
         old, new = work / "replaced", work / "replacing"
         if os.path.lexists(old) and not output.exists() and _is_whole(new):
@@ -183,21 +181,22 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
         if not overwrite and (different or not record.exists()):
             key = (different or ["job"])[0]
             old, new = _differing(key, theirs.get(key), job.get(key))
-            way_out = "choose another name or ask to overwrite it (--overwrite)"
+            anew, size = Setting("overwrite", True), Setting(key, theirs.get(key))
+            way_out = f"choose another name or give {anew} to replace it"
             if old == new and key == "files":
-                raise InputError(f"{output} was read from {old} as it was earlier; {way_out}")
+                raise InputError(f"{output} was read from {old} as it was earlier; {way_out}", anew)
             what = f"its {key} is {old}, this one's is {new}"
             if key in ("chunk_bytes", "shard_entries"):
-                what = "it was read in pieces of another size (--memory)"
-            raise InputError(f"{output} is another data set, or an unfinished one: {what}; {way_out}")
+                what = f"it was read in pieces of another size ({size})"
+            raise InputError(f"{output} is another data set, or an unfinished one: {what}; {way_out}", anew, size)
         clear = overwrite and (bool(different) or not record.exists())
+    make_folder(output)
     with writing(output):
-        output.mkdir(exist_ok=True)
+        for work in output.glob(".*.sketchnet"):  # that a run which was killed has left
+            tidy(output / work.name[1:].removesuffix(work.suffix))
         if clear:
             _clear(output, job)
         write_json(record, {"format": 1, "job": job})
-        for work in output.glob(".*.sketchnet"):  # that a run which was killed has left
-            tidy(output / work.name[1:].removesuffix(work.suffix))
     folders = shard_folders(output)
     manifests = [read_manifest(path) for path in folders]
     rows = sum(manifest["shape"][0] for manifest in manifests)
@@ -223,6 +222,21 @@ def _differing(key: str, *values) -> list:
         names = [name for name in {**values[0], **values[1]} if values[0].get(name) != values[1].get(name)]
         return [", ".join(f"{name}={value.get(name)!r}" for name in names) for value in values]
     return list(values)
+
+
+def check_folder(output: Path) -> None:
+    """Raise if what lies where a data set is to be written, or beside it, is none of ours."""
+    output = _resolve_folder(output)
+    if output.parent.is_dir():
+        with workspace(output, keep=True):
+            _check_ours(output)
+
+
+def _resolve_folder(output: Path) -> Path:
+    """Return what a link leads to: that is replaced, not the link."""
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output} is no folder; choose another name for the data set")
+    return output.resolve() if output.is_symlink() else output
 
 
 def _check_ours(output: Path) -> None:
@@ -257,7 +271,7 @@ def _check_width(batch: CsrBatch, n_columns: int | None, rows_before: int, base:
             raise BeyondColumns(message, column + 1)
 
 
-def _flush(output: Path, number: int, buffer: list[CsrBatch], n_columns: int | None, state: dict | None) -> None:
+def _flush(output: Path, number: int, buffer: list[CsrBatch], n_columns: int | None, state: Any) -> None:
     width = n_columns if n_columns is not None else max((batch.n_columns for batch in buffer), default=0)
     if not buffer:  # a data set without rows
         buffer = [CsrBatch(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), width)]

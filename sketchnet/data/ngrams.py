@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +20,6 @@ MOST_COLUMNS = 2**63 - 1  # a width that scipy and 64-bit kernels can hold; ids 
 
 _ANALYZERS = ("byte", "char", "word")
 _NORMS = (None, "l1", "l2")
-_SPACES = re.compile(r"\s\s+")
 
 
 class NgramHasher(TransformerMixin, BaseEstimator):
@@ -47,9 +47,6 @@ class NgramHasher(TransformerMixin, BaseEstimator):
         Scale each row to norm 1.
     lowercase : bool, default=False
         Take strings in lower case. Not for "byte".
-    collapse_whitespace : bool, default=False
-        Turn two or more whitespace characters in a row into one space, as scikit-learn does for analyzer="char". Only
-        for "char"; it makes no difference to words.
     seed : int, default=0
         From 0 to 2**64 - 1; another seed gives another hash.
 
@@ -69,7 +66,6 @@ class NgramHasher(TransformerMixin, BaseEstimator):
         counts=True,
         norm=None,
         lowercase=False,
-        collapse_whitespace=False,
         seed=0,
     ):
         self.analyzer = analyzer
@@ -78,7 +74,6 @@ class NgramHasher(TransformerMixin, BaseEstimator):
         self.counts = counts
         self.norm = norm
         self.lowercase = lowercase
-        self.collapse_whitespace = collapse_whitespace
         self.seed = seed
 
     def fit(self, strings=None, y=None):
@@ -134,7 +129,7 @@ class NgramHasher(TransformerMixin, BaseEstimator):
             whole = "".join(strings)  # by far the fastest way, should all be ASCII
         except TypeError:
             whole = None
-        if whole is not None and whole.isascii() and not (self.collapse_whitespace and _SPACES.search(whole)):
+        if whole is not None and whole.isascii():
             lengths = map(len, strings)
             whole = (whole.lower() if self.lowercase else whole).encode()
         else:
@@ -151,23 +146,19 @@ class NgramHasher(TransformerMixin, BaseEstimator):
         text = text_of(string, row)
         if self.lowercase:
             text = text.lower()
-        if self.collapse_whitespace:
-            text = _SPACES.sub(" ", text)
         return _encode(text, row)
 
     def _check(self) -> None:
         check_choice("analyzer", self.analyzer, _ANALYZERS)
         check_choice("norm", self.norm, _NORMS)
         check_ngram_range(self.ngram_range)
-        n = self.n_columns
-        if n is not None and (not isinstance(n, Integral) or isinstance(n, bool) or not 1 <= n <= MOST_COLUMNS):
+        n: Any = self.n_columns
+        if n is not None and (not isinstance(n, Integral) or isinstance(n, bool) or not 1 <= int(n) <= MOST_COLUMNS):
             raise InputError(f"n_columns={n!r} is not possible; it is an integer from 1 to 2**63 - 1, or None")
-        if not isinstance(self.seed, Integral) or not 0 <= self.seed < 2**64:
+        if not isinstance(self.seed, Integral) or not 0 <= int(self.seed) < 2**64:
             raise InputError(f"seed={self.seed!r} is not possible; a seed is an integer from 0 to 2**64 - 1")
         if self.lowercase and self.analyzer == "byte":
             raise InputError("lowercase=True needs characters; analyzer='byte' takes bytes as they are")
-        if self.collapse_whitespace and self.analyzer != "char":
-            raise InputError(f"collapse_whitespace=True is for analyzer='char', not {self.analyzer!r}")
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -217,7 +208,7 @@ def _encode(text: str, row: int) -> bytes:
 def check_ngram_range(ngram_range) -> None:
     try:
         low, high = ngram_range
-        fits = isinstance(low, Integral) and isinstance(high, Integral) and 1 <= low <= high < 2**31
+        fits = isinstance(low, Integral) and isinstance(high, Integral) and 1 <= int(low) <= int(high) < 2**31
     except (TypeError, ValueError):
         fits = False
     if not fits:

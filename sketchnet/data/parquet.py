@@ -1,7 +1,7 @@
-"""Parquet files: sparse rows in list columns both ways, and tables of categorical and numeric columns.
+"""Parquet files: sparse rows in list columns, and tables of categorical and numeric columns.
 
 A sparse table has a list column of ids, one of values (absent: all ones), and a column of labels: numbers, or lists of
-numbers where a row has several. A null list is an empty row. What `write_parquet` wrote reads back exactly, dtypes too.
+numbers where a row has several. A null list is an empty row. Sparse rows of any dtypes read back exactly.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from sketchnet.data.csr import CsrBatch
 from sketchnet.data.parquet_claims import check_claims
 from sketchnet.data.table_chunks import NotANumber, TableChunk, TextColumn, check_names, is_number
 from sketchnet.data.tables import TableEncoder
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, Setting
 from sketchnet.storage import check_regular
 
 try:
@@ -105,7 +106,7 @@ def fit_parquet(
 def _opened(path: str | Path, limits: Limits = USUAL):
     import_extra("pyarrow", "parquet", "reading Parquet")
     try:
-        check_regular(path)
+        check_regular(Path(path))
         open(path, "rb").close()
     except InputError:
         raise
@@ -262,23 +263,26 @@ def _flat(array, what: str, refuse) -> np.ndarray:
 # Tables of categorical and numeric columns
 
 
-class _ArrowColumn:
-    """A column of a record batch; the methods are TextColumn's. `name` is how messages call it."""
+def _unusable(path, name: str, what: str) -> InputError:
+    ignoring = Setting("ignore", [name])
+    return InputError(f"{path}: column {name!r} holds {what}; {ignoring} leaves it out", ignoring)
 
-    def __init__(self, array, name: str):
-        self._array, self._name = array, name
+
+class _ArrowColumn:
+    """A column of a record batch of the file at `path`; the methods are TextColumn's."""
+
+    def __init__(self, array, path, name: str):
+        self._array, self._path, self._name = array, path, name
 
     def coded(self) -> tuple[list[str], np.ndarray]:
         try:
             return self._coded()
         except pa.ArrowException as error:  # bytes that are no text, a time zone that nobody knows
             what = f"{self._array.type}, of which no categories can be made ({str(error).splitlines()[0]})"
-            raise InputError(
-                f"{self._name} holds {what}; name the column in ignore (--ignore) to leave it out"
-            ) from None
+            raise _unusable(self._path, self._name, what) from None
 
     def _coded(self) -> tuple[list[str], np.ndarray]:
-        if pa.types.is_string_view(self._array.type):  # of which Arrow cannot take single ones
+        if self._array.type in (pa.string_view(), pa.binary_view()):  # of which Arrow cannot take single ones
             self._array = self._array.cast(pa.string())
         array = self._array if pa.types.is_dictionary(self._array.type) else self._array.dictionary_encode()
         codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -335,16 +339,11 @@ def _chunks(path, file, encoder: TableEncoder, chunk_rows: int | None, start_row
     wanted = [field.name for field in schema if field.name not in encoder.ignore]
     for name in wanted:
         if pa.types.is_nested(schema.field(name).type):
-            kind = schema.field(name).type
-            raise InputError(
-                f"{path}: column {name!r} holds {kind}; a table has plain columns. Name it in ignore "
-                "(--ignore) to leave it out"
-            )
+            raise _unusable(path, name, f"{schema.field(name).type}, and a table has plain columns")
 
     def chunk(row: int, batch) -> TableChunk:
-        columns = {
-            name: _ArrowColumn(batch.column(name), f"{path}: column {name!r}") if name in wanted else None
-            for name in schema.names
+        columns: dict[str, Any] = {
+            name: _ArrowColumn(batch.column(name), path, name) if name in wanted else None for name in schema.names
         }
         return TableChunk(columns, batch.num_rows, lambda r: f"{path}, row {row + r}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from scipy import sparse
@@ -11,7 +12,7 @@ from scipy import sparse
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.gather import concatenate, kind_of, take_rows
 from sketchnet.data.shards import map_shard, read_description, shard_folders
-from sketchnet.errors import InputError, MissingFile
+from sketchnet.errors import InputError, MissingFile, Setting
 
 _CHOICES = "rows are chosen by a slice, a mask of all rows or a one-dimensional array of integers"
 _MOST_LABELS = 2**24  # that a row may choose from
@@ -22,7 +23,8 @@ def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
     for folder in folders:
         if not isinstance(folder, str | os.PathLike):
             raise InputError(f"{folder!r} is no folder; open_shards takes folders one by one: open_shards('a', 'b')")
-    parts, descriptions = [], []
+    parts: list[CsrBatch] = []
+    descriptions: list[dict] = []
     for folder in map(Path, folders):
         if not folder.is_dir():
             if folder.exists():
@@ -36,7 +38,8 @@ def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
             raise InputError(f"{folder} has {len(paths)} shards; its dataset.json says {description.get('shards')}")
         for key in ("classes", "hasher", "encoder", "base"):
             if _kept(description, key) != _kept(descriptions[0] if descriptions else description, key):
-                raise InputError(f"{folder} does not fit {folders[0]}: their {key} differ; ingest it --like the other")
+                like = Setting("like", str(folders[0]), "as the other was")
+                raise InputError(f"{folder} does not fit {folders[0]}: their {key} differ; read it {like}", like)
         found = [map_shard(path, verify) for path in paths]
         _check_sums(folder, description, found)
         parts += found
@@ -137,7 +140,7 @@ class ShardSet:
         labels = np.concatenate([part.labels for part in self.parts])
         if self.parts[0].label_indptr is None:
             return labels
-        lengths = np.concatenate([np.diff(part.label_indptr) for part in self.parts])
+        lengths = np.concatenate([np.diff(cast(np.ndarray, part.label_indptr)) for part in self.parts])
         ids = labels.astype(np.int64)
         bad = np.flatnonzero((ids != labels) | (ids < 0) | (ids >= _MOST_LABELS))
         if len(bad):

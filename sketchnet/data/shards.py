@@ -18,7 +18,7 @@ import numpy as np
 from sketchnet.data.arrays import map_npy
 from sketchnet.data.csr import CsrBatch, first_fall
 from sketchnet.errors import InputError
-from sketchnet.storage import check_regular, read_json, replacing, write_json, writing
+from sketchnet.storage import check_regular, make_folder, read_json, replacing, write_json
 
 FORMAT_VERSION = 1
 _ARRAYS = ("indptr", "indices", "values", "labels", "label_indptr", "groups")
@@ -33,8 +33,7 @@ def shard_name(number: int) -> str:
 
 def write_shard(folder: Path, number: int, batch: CsrBatch, state: dict) -> None:
     """Write one shard of a data set; `state` is whatever its writer needs to go on after it."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with replacing(folder / shard_name(number)) as new:
         new.mkdir()
         files = {}
@@ -176,7 +175,7 @@ def _write_array(path: Path, array: np.ndarray) -> dict:
     with open(path, "wb") as file:
         array = np.ascontiguousarray(array)
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-        file.write(array)  # NumPy's own writing tells of a full disk without the system's reason
+        file.write(array.data)  # NumPy's own writing tells of a full disk without the system's reason
         file.flush()
         os.fsync(file.fileno())
     return {"length": len(array), "dtype": array.dtype.str, "crc32": _checksum(path)}

@@ -113,6 +113,8 @@ class SvmlightReader:
         base, labels = part.decided(n_columns, base, labels)
         self.path, self.chunk_bytes, self.so_far, self._limits = Path(path), chunk_bytes, so_far, limits
         self.base, self.labels, self.n_columns = base, labels, n_columns or 0
+        self.offset: int
+        self.line: int | None
         self.offset, self.line = start
         self.skipped = self.n_rows = self.bytes_read = 0
         self._asked, self._n_columns = (n_columns, base, labels, on_error), n_columns

@@ -10,7 +10,7 @@ import numpy as np
 from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.compression import Block
 from sketchnet.data.svmlight_rows import TOO_LARGE, Rows
-from sketchnet.errors import BeyondColumns, Contradiction, InputError
+from sketchnet.errors import BeyondColumns, Contradiction, InputError, Setting
 from sketchnet.kernels.cpu import svmlight as kernels
 from sketchnet.kernels.cpu.threads import over_range
 
@@ -18,7 +18,7 @@ _MAX_ID = 2**63 - 1
 _FOREVER = 2**62
 _NONE = np.empty(0, np.int64)
 _MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)  # of UTF-8; some programs put it in front of any text
-_MULTI = "`--labels multi` (in Python labels='multi')"
+_MULTI, _FROM_0 = Setting("labels", "multi"), Setting("base", 0)
 _NO_LABEL = f"the line has no label, but others have one; {_MULTI} allows rows without any"
 _SUMS = [kernels.ROWS, kernels.ENTRIES, kernels.LABELS, kernels.WITH_GROUP, kernels.SKIPPED]
 _ENDS = [kernels.ERROR, kernels.ERROR_AT, kernels.END]
@@ -39,9 +39,11 @@ class Parser:
             check_integer("n_columns", n_columns, 0, 2**63)
         self.base, self.labels, self.n_columns, self.skip = base, labels, n_columns, _SKIP[on_error]
         self.guess_base, self.guess_labels, self.decided = base == "auto", labels == "auto", False
-        self.path, self.line, self.start, self.skipped = "", 1, 0, 0
+        self.line: int | None = 1
+        self.path, self.start, self.skipped = "", 0, 0
         self.zero_seen = self.one_seen = self.several_seen = self.wide = False
-        self.none_at = None  # where the first row without a label stands; only looked for where labels are guessed
+        # Where the first row without a label stands; only looked for where labels are guessed.
+        self.none_at: str | None = None
         self.groups = kernels.GROUPS_FREE
 
     def begin(self, path, start: int = 0, line: int | None = 1) -> None:
@@ -86,7 +88,7 @@ class Parser:
             self.base = 0 if self.zero_seen else 1
         if self.none_at is not None and self.one_seen and not self.several_seen:
             # More likely a slip than a set of none: it would change what is learnt from all the other rows.
-            raise Contradiction(f"{self.none_at}: {_NO_LABEL}")
+            raise Contradiction(f"{self.none_at}: {_NO_LABEL}", None, _MULTI)
         if self.labels == "auto" and (self.several_seen or self.none_at is not None):
             self.labels = "multi"
         elif self.labels == "auto":
@@ -191,10 +193,10 @@ class Parser:
             if error == kernels.HIGH_ID and digits:
                 raise BeyondColumns(message, int(digits[0]) + 1 - self.first_id)
             if error == kernels.ZERO_ID and self.guess_base:
-                raise Contradiction(message, {"base": 0})
+                raise Contradiction(message, {"base": 0}, _FROM_0)
             if error == kernels.SEVERAL and self.guess_labels:  # one without any may be among others with several
-                raise Contradiction(message, None if message.endswith(_NO_LABEL) else {"labels": "multi"})
-            raise InputError(message)
+                raise Contradiction(message, None if message.endswith(_NO_LABEL) else {"labels": "multi"}, _MULTI)
+            raise InputError(message, _MULTI, _FROM_0)
 
     def _place(self, block: Block, at: int) -> str:
         """File, line and column of a byte of the block."""
@@ -230,7 +232,7 @@ def _convert(buffer: np.ndarray, hard: np.ndarray, out) -> np.ndarray:
 
 def _describe(buffer: np.ndarray, at: int, error: int, parser: Parser) -> tuple[int, str]:
     """Where to point, and what to say."""
-    field = re.match(rb"[^ \t\r\n#]*", buffer[at : at + 1000].tobytes())[0]
+    field = re.split(rb"[ \t\r\n#]", buffer[at : at + 1000].tobytes(), maxsplit=1)[0]
     stray = re.search(rb"[^!-~]", field)
     if stray:
         return at + stray.start(), f"byte 0x{stray[0][0]:02x} is not allowed outside comments"
@@ -242,10 +244,10 @@ def _describe(buffer: np.ndarray, at: int, error: int, parser: Parser) -> tuple[
         return at, _NO_LABEL
     return at, {
         kernels.BAD_LABEL: f"label {given} is not a finite decimal number",
-        kernels.SEVERAL: f"the line has no label or several; allowed is one, unless {_MULTI} is given",
+        kernels.SEVERAL: f"the line has no label or several; allowed is one; {_MULTI} allows any number",
         kernels.BAD_FEATURE: f"id {given} is not a whole number from 0 to 2**63 - 1",
         kernels.LARGE_ID: f"id {given} is too large; allowed are 0 to 2**63 - 1",
-        kernels.ZERO_ID: "id 0 in a file whose ids begin at 1; if they begin at 0, give --base 0 (in Python base=0)",
+        kernels.ZERO_ID: f"id 0 in a file whose ids begin at 1; if they begin at 0, give {_FROM_0}",
         kernels.HIGH_ID: f"id {given} is too large; allowed are {parser.ids_allowed}",
         kernels.BAD_VALUE: f"value {given} is not a finite decimal number",
         kernels.LARGE_VALUE: f"number {given} is too large for its type",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from scipy import sparse
@@ -49,7 +50,7 @@ def write_svmlight(
         raise InputError(f"groups have dtype {X.groups.dtype}; query ids are whole numbers")
     comment = _comment(comment)
     for name, given in (
-        ("labels", len(X.labels if X.label_indptr is None else X.label_indptr[1:])),
+        ("labels", len(cast(np.ndarray, X.labels) if X.label_indptr is None else X.label_indptr[1:])),
         ("query ids", X.n_rows if X.groups is None else len(X.groups)),
     ):
         if given != X.n_rows:
@@ -73,10 +74,10 @@ def _one_a_row(name: str, given) -> np.ndarray:
 
 
 def _comment(comment: str | bytes | None) -> bytes:
-    """The lines of a comment, each behind its sign."""
+    """The lines of a comment, each behind its sign, cut and spaced as scikit-learn does."""
     try:
         text = comment.decode("ascii") if isinstance(comment, bytes) else comment or ""
-        lines = "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines()).encode()
+        lines = b"".join(b"# %s\n" % line for line in text.encode().splitlines())
     except (UnicodeError, AttributeError):
         raise InputError(f"the comment {comment!r} is not possible; it is text, or bytes of ASCII") from None
     if b"\0" in lines:
@@ -93,7 +94,7 @@ def _lines(rows: CsrBatch, first: int, base: int) -> bytes:
         )
     ids = (rows.indices.astype(np.uint64) + np.uint64(base)).tolist()
     entries = [f"{i}:{value}" for i, value in zip(ids, _decimals(rows.values))]
-    fields, several = _decimals(rows.labels), rows.label_indptr
+    fields, several = _decimals(cast(np.ndarray, rows.labels)), rows.label_indptr
     ends = (rows.indptr - rows.indptr[0]).tolist()
     label_ends = range(rows.n_rows + 1) if several is None else (several - several[0]).tolist()
     lines = []

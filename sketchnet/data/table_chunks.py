@@ -11,6 +11,7 @@ import numpy as np
 
 from sketchnet.errors import InputError
 
+SHORT = 60  # letters of a cell that a message shows
 _SLIPS = 0.05  # of the cells of a column, at most, that are taken for slips
 
 
@@ -94,7 +95,7 @@ def some_of(names: Iterable[str]) -> str:
 
 
 def shortened(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:60] + "...")
+    return repr(text if len(text) <= SHORT else text[:SHORT] + "...")
 
 
 def check_names(names: Sequence[str], where: str, hint: str = "") -> None:

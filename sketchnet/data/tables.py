@@ -12,13 +12,14 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from hashlib import blake2b
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.table_chunks import NotANumber, TableChunk, shortened, some_of
-from sketchnet.errors import BadRows, InputError
+from sketchnet.data.table_chunks import SHORT, NotANumber, TableChunk, shortened, some_of
+from sketchnet.errors import BadRows, InputError, Setting
 
 FORMAT_VERSION = 1  # of TableEncoder.to_dict, and of the hash
 # The texts that pandas.read_csv takes for "no value", so that a file means the same here and there.
@@ -90,10 +91,10 @@ class TableEncoder:
         self._forget()
 
     def _forget(self) -> None:
-        self.label_: str | None = None
+        self.label_: Any = None  # a name, if there is one
         self.label_kind_: str | None = None
-        self.kinds_: dict[str, str] | None = None  # of the features, in the order of the table
-        self.categories_: dict[str, list[str]] | None = None
+        self.kinds_: Any = None  # of the features, by name in the order of the table, once they are known
+        self.categories_: Any = None  # lists of texts, by the feature's name
         self.classes_ = list(self.classes or ())
         self.classes_fixed_ = self.classes is not None
         self.unknown_: dict[str, int] = {}
@@ -146,12 +147,12 @@ class TableEncoder:
         if self.kinds_ is not None:
             return
         names = list(chunk.columns)
-        label = self.label
+        label: Any = self.label
         if isinstance(label, int) and -len(names) <= label < len(names):
             label = names[label]
         if label in self.ignore:
             raise InputError(f"{chunk.where(0)}: the label {label!r} is also in ignore")
-        given = [] if self.numeric == "auto" else self.numeric
+        given = [] if isinstance(self.numeric, str) else self.numeric
         for name in given + self.categorical + self.ignore + ([] if label is None else [label]):
             if name not in chunk.columns:
                 raise InputError(f"{chunk.where(0)}: there is no column {name!r}; columns are {some_of(names)}")
@@ -237,9 +238,9 @@ class TableEncoder:
             )
         extra = [x for x in chunk.columns if x not in self.kinds_ and x != self.label_ and x not in self.ignore]
         if extra:
+            ignoring = Setting("ignore", extra[:1])
             raise InputError(
-                f"{chunk.where(0)}: column {extra[0]!r} was not in the first table; name it in ignore "
-                "(--ignore) to leave it out"
+                f"{chunk.where(0)}: column {extra[0]!r} was not in the first table; {ignoring} leaves it out", ignoring
             )
 
     def _categorical(self, chunk: TableChunk, name: str):
@@ -268,8 +269,8 @@ class TableEncoder:
                 f"{where}: {wide[too_large[0]]} is too large for {self.dtype}; dtype='float64' of "
                 "sketchnet.data.TableEncoder takes it"
             )
-        one_hot = self.n_columns is None
-        feature = self._ids[name][None] if one_hot else hash_features([name], self.n_columns, self.seed)[0]
+        n = self.n_columns
+        feature = self._ids[name][None] if n is None else hash_features([name], n, self.seed)[0]
         rows = np.flatnonzero(values)
         return rows, feature, values[rows]
 
@@ -278,18 +279,26 @@ class TableEncoder:
             values, present = chunk.columns[name].numbers(self._missing)
         except NotANumber as bad:
             raise self._no_number(chunk, name, bad, "the column is numeric") from None
-        long = np.flatnonzero(np.abs(values) >= _EXACT) if self.numeric == "auto" else ()
+        long = np.flatnonzero(np.abs(values) >= _EXACT) if self.numeric == "auto" else np.empty(0, np.int64)
         if len(long) and (text := chunk.columns[name].whole(int(long[0]))) is not None:
+            ignoring, coded = Setting("ignore", [name]), Setting("categorical", [name])
             raise InputError(
                 f"{chunk.where(int(long[0]))}, column {name!r}: {text} has more digits than a number keeps, as ids "
-                "do; name the column in ignore (--ignore), or in categorical (--categorical) if each is a category"
+                f"do; {ignoring} leaves the column out, {coded} takes each for a category",
+                ignoring,
+                coded,
             )
         return values, present
 
     def _no_number(self, chunk: TableChunk, name: str, bad: NotANumber, but: str) -> InputError:
+        coded = Setting("categorical", [name])
+        missing = Setting("missing", [bad.text], f"missing=[*MISSING, {bad.text!r}]")
+        absent = f", or {missing} if that means no value" if len(bad.text) <= SHORT else ""
         return InputError(
             f"{chunk.where(bad.row)}, column {name!r}: {shortened(bad.text)} is not a finite number, but {but}; mend "
-            "the cell, or name the column in categorical (--categorical) or the text in missing (--missing)"
+            f"the cell, or give {coded} if the column has codes{absent}",
+            coded,
+            missing,
         )
 
     def _labels(self, chunk: TableChunk) -> np.ndarray:

@@ -1,6 +1,6 @@
 """sketchnet as scikit-learn estimators."""
 
-from importlib import import_module
+from sketchnet.lazy import load_on_use
 
 # On first use: a projection alone does not need torch.
 _WHERE = {
@@ -14,9 +14,4 @@ _WHERE = {
 }
 
 __all__ = [*_WHERE]
-
-
-def __getattr__(name: str):
-    if name in _WHERE:
-        return getattr(import_module(f"sketchnet.estimators.{_WHERE[name]}"), name)
-    raise AttributeError(f"module 'sketchnet.estimators' has no attribute {name!r}")
+__getattr__, __dir__ = load_on_use(__name__, _WHERE)

@@ -3,50 +3,25 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sketchnet.data.shard_set import ShardSet
-from sketchnet.errors import InputError
-from sketchnet.estimators.rows import SparseInput
+from sketchnet.estimators.models import ModelEstimator
+from sketchnet.estimators.rows import keep_parameters
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.pretraining.autoencoder import Unsupervised, build_autoencoder
-from sketchnet.training.course import silent
 from sketchnet.training.defaults import choose_device
 from sketchnet.training.examples import Examples, hold_back
-from sketchnet.training.loop import train
-from sketchnet.training.model import load_model
-
-_SETTINGS = {  # names of ours, and of the configs
-    "scheme": "scheme",
-    "n_components": "n_components",
-    "options": "options",
-    "hidden": "hidden",
-    "n_codes": "n_codes",
-    "visible": "visible",
-    "units": "units",
-    "binary_codes": "binary_codes",
-    "noise": "noise",
-    "feature_dropout": "feature_dropout",
-    "loss": "loss",
-    "pretrain": "pretrain",
-    "epochs": "epochs",
-    "batch_size": "batch_size",
-    "learning_rate": "rate",
-    "l2": "l2",
-    "patience": "patience",
-    "seconds": "seconds",
-}
 
 
-class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseInput, BaseEstimator):
+class SketchAutoencoder(ModelEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Short codes of sparse rows, from which a deep network can tell what the rows were.
 
     Documents with similar codes are about similar things: rank them by the codes' cosines
-    (`sketchnet.evaluation.retrieval`).
+    (`sketchnet.metrics.retrieval`).
 
     Parameters
     ----------
@@ -79,7 +54,7 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         Train a restricted Boltzmann machine for each layer first, for so many epochs.
     epochs, batch_size, learning_rate, l2 : number or "auto"
         Of the finetuning, by AdamW.
-    patience, seconds, validation_fraction, memory, device, verbose, random_state
+    patience, seconds, validation_fraction, memory, device, threads, verbose, random_state
         As `SketchClassifier`'s.
 
     Attributes
@@ -96,6 +71,8 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
     >>> SketchAutoencoder(4, scheme="count_sketch", n_components=50, hidden=(20,), epochs=2).fit_transform(X).shape
     (300, 4)
     """
+
+    _tasks = ("autoencoder",)
 
     def __init__(
         self,
@@ -121,12 +98,11 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         validation_fraction=0.1,
         memory="1GiB",
         device="auto",
+        threads=None,
         verbose=False,
         random_state=0,
     ):
-        for name, value in locals().items():
-            if name != "self":
-                setattr(self, name, value)
+        keep_parameters(self, locals())
 
     def fit(self, X, y=None):
         """Learn from X: array, sparse matrix, `ShardSet` or its folder."""
@@ -135,41 +111,16 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
         loaded = time.perf_counter() - begun
         seed = seed_of(self.random_state)
         examples, valid = hold_back(Examples(X, np.zeros(X.n_rows)), self.validation_fraction, seed)
-        settings = {ours: getattr(self, name) for name, ours in _SETTINGS.items()}
-        settings["options"] = {} if self.options is None else self.options
-        model = build_autoencoder(examples.data, settings, seed)
+        model = build_autoencoder(examples.data, self._settings(), seed)
         model.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
         model.network.to(choose_device(self.device, model, X.n_rows))
-        how = {"memory": self.memory, "report": print if self.verbose else silent, "loaded": loaded}
-        train(model, examples, valid, course=Unsupervised(), **how)
-        if self.device == "auto":
-            model.network.to("cpu")  # where it can be pickled for everybody
-        self.model_ = model  # nothing is left of one that did not get so far
-        self._set_history()
+        self._train(model, examples, valid, Unsupervised(), loaded)
         return self
 
     def transform(self, X):
         """An array (n, n_codes)."""
         check_is_fitted(self)
-        return self.model_.outputs(self._rows(X))
-
-    def save(self, folder) -> None:
-        """Write a model folder, as `sketchnet train --task autoencoder` does."""
-        check_is_fitted(self)
-        self.model_.save(folder)
-
-    @classmethod
-    def load(cls, folder):
-        """An estimator with the model of a folder. No code in it is run."""
-        model = load_model(folder)
-        if model.task.kind != "autoencoder":
-            raise InputError(f"{Path(folder)} is a model for {model.task.kind}; {cls.__name__} cannot load it")
-        config = {**model.network.config.to_dict(), **model.training.to_dict()}
-        estimator = cls(**{name: config[ours] for name, ours in _SETTINGS.items()}, random_state=config["seed"])
-        estimator.model_ = model
-        estimator.n_features_in_ = model.network.config.n_columns
-        estimator._set_history()
-        return estimator
+        return self.model_.outputs(self._rows(X), threads=self.threads)
 
     @property
     def _n_features_out(self) -> int:
@@ -178,5 +129,4 @@ class SketchAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spars
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = self.visible == "counts"
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

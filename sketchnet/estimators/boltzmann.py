@@ -12,13 +12,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchnet.data.csr import as_csr
+from sketchnet.estimators.rows import SparseInput, keep_parameters
 from sketchnet.estimators.seeds import seed_of
-from sketchnet.pretraining import RBM, RBMConfig, RBMTrainingConfig, make_rows, train_rbm
+from sketchnet.pretraining import RBM, RBMConfig, RBMTrainingConfig, make_rows, train_rbm, train_rbm_once
 from sketchnet.training.course import silent
 from sketchnet.training.defaults import choose_device
+from sketchnet.training.threads import thread_budget
 
 
-class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RestrictedBoltzmannMachine(SparseInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Features learnt without labels, by contrastive divergence: each is a hidden unit that explains the columns of X.
 
     Parameters
@@ -37,6 +39,8 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         Of the Gibbs chain in each step of training: CD-1, CD-2, ...
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where to train: "auto" takes a GPU if there is one.
+    threads : int, default=None
+        As `SketchClassifier`'s.
     verbose : bool, default=False
         Print each epoch.
     random_state : int, RandomState instance or None, default=0
@@ -47,7 +51,7 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
     rbm_ : the trained `sketchnet.pretraining.RBM`.
     components_ : its weights, (n_components, n_features_in_).
     intercept_hidden_, intercept_visible_ : its biases.
-    history_ : the reconstruction error of each epoch, and whether it began again at a smaller rate.
+    history_ : the reconstruction error of each epoch, or `partial_fit`, and whether it began again at a smaller rate.
 
     Examples
     --------
@@ -69,36 +73,52 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
         batch_size=100,
         steps=1,
         device="auto",
+        threads=None,
         verbose=False,
         random_state=0,
     ):
-        self.n_components = n_components
-        self.visible = visible
-        self.hidden = hidden
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.steps = steps
-        self.device = device
-        self.verbose = verbose
-        self.random_state = random_state
+        keep_parameters(self, locals())
 
     def fit(self, X, y=None):
         """Learn from the rows of an array or a sparse matrix."""
         X = self._validate(X, reset=True)
-        seed = seed_of(self.random_state)
+        rbm, rows, config = self._begin(X)
+        with self._budget(rbm):
+            train_rbm(rbm, rows, config, report=print if self.verbose else silent)
+        return self._keep(rbm, None)
+
+    def partial_fit(self, X, y=None):
+        """Learn from some more rows, in one pass; for the momentum it counts as an epoch."""
+        begin = not hasattr(self, "rbm_")
+        X = self._validate(X, reset=begin)
+        rbm, rows, config = self._begin(X, None if begin else copy.deepcopy(self.rbm_))
+        with self._budget(rbm):
+            velocity = train_rbm_once(rbm, rows, config, None if begin else self._velocity)
+        if self.verbose:
+            print(rbm.history[-1])
+        return self._keep(rbm, velocity)
+
+    def _begin(self, X, rbm: RBM | None = None) -> tuple:
+        """Return the RBM, new unless one is given, with the rows as it learns them and the settings of its training."""
         device = self.device
         if isinstance(device, str) and device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         device = choose_device(device)
+        seed = seed_of(self.random_state) if rbm is None else rbm.config.seed
         rate = None if isinstance(self.learning_rate, str) and self.learning_rate == "auto" else self.learning_rate
         config = RBMTrainingConfig(
             epochs=self.epochs, batch_size=self.batch_size, steps=self.steps, rate=rate, seed=seed
         )
-        rbm = RBM(RBMConfig(X.shape[1], self.n_components, self.visible, self.hidden, seed)).to(device)
-        rows = make_rows(_rows(X), config.batch_size, seed, device)
-        train_rbm(rbm, rows, config, report=print if self.verbose else silent)
-        self.rbm_ = rbm.to("cpu")  # where it can be pickled for everybody
+        if rbm is None:
+            rbm = RBM(RBMConfig(X.shape[1], self.n_components, self.visible, self.hidden, seed))
+        return rbm.to(device), make_rows(_rows(X), config.batch_size, seed, device), config
+
+    def _budget(self, rbm: RBM):
+        return thread_budget(self.batch_size * rbm.weight.numel(), self.threads)
+
+    def _keep(self, rbm: RBM, velocity: dict | None):
+        """Set what was learnt; nothing is left of a training that did not get so far."""
+        self.rbm_, self._velocity = rbm.to("cpu"), velocity  # where it can be pickled for everybody
         self.components_ = rbm.weight.numpy()
         self.intercept_hidden_, self.intercept_visible_ = rbm.hidden_bias.numpy(), rbm.visible_bias.numpy()
         self.history_ = rbm.history
@@ -136,16 +156,14 @@ class RestrictedBoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.positive_only = self.visible == "poisson"
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
 def _rows(X):
     """As an RBM takes them: repeated ids of a sparse matrix are added up, for the values to be what units see."""
     if not sparse.issparse(X):
-        return np.require(X, requirements="CW")  # copied if it is read-only, which torch does not take
+        return np.require(X, requirements=["C", "W"])  # copied if it is read-only, which torch does not take
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

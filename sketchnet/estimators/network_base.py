@@ -4,63 +4,34 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from sketchnet.data.csr import CsrBatch, without_torch
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
-from sketchnet.estimators.rows import SparseInput
+from sketchnet.estimators.models import ModelEstimator
+from sketchnet.estimators.rows import keep_parameters
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.evaluation.attribution import contributions
 from sketchnet.pretraining.course import Pretrained
 from sketchnet.projection.rows import opened
-from sketchnet.training.course import Supervised, silent
+from sketchnet.training.course import Supervised
 from sketchnet.training.defaults import build_model, choose_device, describe, is_auto
 from sketchnet.training.examples import Examples, hold_back
-from sketchnet.training.loop import train, train_once
-from sketchnet.training.model import Model, load_model
+from sketchnet.training.loop import train_once
+from sketchnet.training.model import Model
 from sketchnet.training.optimisers import make_optimiser
 from sketchnet.training.rates import even_rates
 from sketchnet.training.task import Task
 
-_SETTINGS = {  # names of ours, and of the configs
-    "scheme": "scheme",
-    "n_components": "n_components",
-    "options": "options",
-    "learn_projection": "learn",
-    "eta": "eta",
-    "frozen_epochs": "frozen_epochs",
-    "wide": "wide",
-    "hashed_columns": "hashed_columns",
-    "normalise": "normalise",
-    "scale_input": "scale_input",
-    "activation": "activation",
-    "hidden": "hidden",
-    "hidden_norm": "hidden_norm",
-    "dropout": "dropout",
-    "feature_dropout": "feature_dropout",
-    "epochs": "epochs",
-    "batch_size": "batch_size",
-    "optimiser": "optimiser",
-    "learning_rate": "rate",
-    "sparse_learning_rate": "sparse_rate",
-    "wide_learning_rate": "wide_rate",
-    "l2": "l2",
-    "blend": "blend",
-    "momentum": "momentum",
-    "decay": "decay",
-    "patience": "patience",
-    "seconds": "seconds",
-    "pretrain": "pretrain",
-}
 
+class NetworkEstimator(ModelEstimator):
+    classes_: np.ndarray
 
-class NetworkEstimator(SparseInput, BaseEstimator):
     def __init__(
         self,
         scheme="count_sketch",
@@ -95,12 +66,11 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         validation_fraction=0.1,
         memory="1GiB",
         device="auto",
+        threads=None,
         verbose=False,
         random_state=0,
     ):
-        for name, value in locals().items():
-            if name != "self":
-                setattr(self, name, value)
+        keep_parameters(self, locals())
 
     def fit(self, X, y=None, sample_weight=None, *, valid=None):
         """Learn from X (array, sparse matrix, `CsrBatch`, `ShardSet` or its folder) and y (for the last three, by
@@ -130,14 +100,8 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         if not names:  # y is another one, which those names are not for
             model.data.pop("classes", None)
         if self.verbose:
-            print(describe(model, examples.data.n_rows))
-        course = Pretrained() if model.training.pretrain else Supervised()
-        how = {"memory": self.memory, "report": print if self.verbose else silent, "loaded": loaded}
-        train(model, examples, held_back, course=course, **how)
-        if self.device == "auto":
-            model.network.to("cpu")  # where it can be pickled for everybody, and single rows take no detour
-        self.model_ = model  # nothing is left of one that did not get so far
-        self._set_history()
+            print(describe(model, examples.data.n_rows, self.threads))
+        self._train(model, examples, held_back, Pretrained() if model.training.pretrain else Supervised(), loaded)
         self._optimiser = None
         return self
 
@@ -157,7 +121,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         examples = Examples(X, known.encode(y), weights)
         if begin or getattr(self, "_optimiser", None) is None:
             self._optimiser = make_optimiser(model.network, even_rates(model, examples))
-        train_once(model, examples, self._optimiser)
+        train_once(model, examples, self._optimiser, self.threads)
         self.model_ = model  # nothing is left of a first portion that could not be learnt from
         self._set_history()
         return self
@@ -176,30 +140,8 @@ class NetworkEstimator(SparseInput, BaseEstimator):
         found = abs(self.explain(X))
         return sparse.csr_array(found.sum(axis=0).reshape(1, -1) / max(1, found.shape[0]))
 
-    def save(self, folder) -> None:
-        """Write a model folder, as `sketchnet train` does."""
-        check_is_fitted(self)
-        self.model_.save(folder)
-
-    @classmethod
-    def load(cls, folder):
-        """An estimator with the model of a folder, from `save` or from `sketchnet train`. No code in it is run."""
-        model = load_model(folder)
-        of_numbers = model.task.kind == "regression"
-        if model.task.kind == "autoencoder" or of_numbers != issubclass(cls, RegressorMixin):
-            raise InputError(f"{Path(folder)} is a model for {model.task.kind}; {cls.__name__} cannot load it")
-        config = {**model.network.config.to_dict(), **model.training.to_dict()}
-        estimator = cls(**{name: config[ours] for name, ours in _SETTINGS.items()}, random_state=config["seed"])
-        estimator.model_ = model
-        estimator.n_features_in_ = model.network.config.n_columns
-        estimator._restore()
-        estimator._set_history()
-        return estimator
-
     def _build(self, task: Task, data, n_rows: int, **others) -> Model:
-        settings = {ours: getattr(self, name) for name, ours in _SETTINGS.items()}
-        settings["options"] = dict(self.options or {})
-        model = build_model(task, data, {**settings, **others}, seed_of(self.random_state))
+        model = build_model(task, data, {**self._settings(), **others}, seed_of(self.random_state))
         model.network.to(choose_device(self.device, model, n_rows))
         return model
 
@@ -237,7 +179,7 @@ class NetworkEstimator(SparseInput, BaseEstimator):
 
     def _outputs(self, X) -> np.ndarray:
         check_is_fitted(self)
-        return self.model_.outputs(self._rows(X))
+        return self.model_.outputs(self._rows(X), threads=self.threads)
 
     def _weights(self, sample_weight, n: int):
         if sample_weight is None:

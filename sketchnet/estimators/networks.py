@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from sketchnet.errors import InputError
 from sketchnet.estimators.network_base import NetworkEstimator
+from sketchnet.training.targets import as_numbers
 from sketchnet.training.task import Task, several_kinds
 
 
@@ -71,6 +72,8 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         A fixed projection of the training rows is kept if it fits this, otherwise drawn anew each epoch.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where to train: "auto" takes a GPU if there is one and the rows are many.
+    threads : int, default=None
+        At most so many; None: as variables (OMP_NUM_THREADS, SKETCHNET_THREADS) and torch say, or as there are cores.
     verbose : bool, default=False
         Print the settings that were chosen, and each epoch.
     random_state : int, RandomState instance or None, default=0
@@ -93,6 +96,8 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
     >>> SketchClassifier(epochs=2).fit(X, y).predict(X).shape
     (300,)
     """
+
+    _tasks = ("binary", "multiclass", "multilabel")
 
     def __init__(
         self,
@@ -129,6 +134,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         class_weight=None,
         memory="1GiB",
         device="auto",
+        threads=None,
         verbose=False,
         random_state=0,
     ):
@@ -136,7 +142,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         super().__init__(**rest)
         self.class_weight = class_weight
 
-    def partial_fit(self, X, y=None, classes=None, sample_weight=None):
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None):  # type: ignore[override]  # as in scikit-learn
         """Learn from some more rows, in one pass and at constant rates. The first call needs all `classes`."""
         if classes is None and not hasattr(self, "model_"):
             raise InputError("classes must be passed on the first call to partial_fit")
@@ -173,6 +179,8 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
             found = np.unique(y if classes is None else classes)
         except TypeError:  # labels that cannot be sorted
             raise several_kinds(y if classes is None else classes) from None
+        if found.dtype.kind in "mM":  # which no model folder holds
+            raise InputError(f"labels have dtype {found.dtype}; classes are numbers or texts: give y.astype(str)")
         if not keep:
             self.classes_ = found
         if self.class_weight is not None:
@@ -208,12 +216,14 @@ class SketchRegressor(RegressorMixin, NetworkEstimator):
     (300,)
     """
 
+    _tasks = ("regression",)
+
     def predict(self, X):
         """One number a row."""
         return self.model_.task.decide(self._outputs(X)) if hasattr(self, "model_") else self._outputs(X)
 
     def _learn_labels(self, y, sample_weight, n, keep=False):
-        y = y if sparse.issparse(y) else np.asarray(y, np.float64)
+        y = y if sparse.issparse(y) else as_numbers(y)
         if y.ndim == 2 and y.shape[1] == 1 and not sparse.issparse(y):
             y = column_or_1d(y, warn=True)
         if y.ndim != 1:
@@ -222,9 +232,6 @@ class SketchRegressor(RegressorMixin, NetworkEstimator):
 
     def _task(self, y) -> Task:
         return Task.of_labels(y, regression=True)
-
-    def _restore(self) -> None:
-        """Nothing but the model is needed."""
 
 
 def _indicators(y) -> sparse.csr_array:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchnet.checks import check_options
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
-from sketchnet.estimators.rows import opened_rows, widened
+from sketchnet.estimators.rows import SparseInput, keep_parameters, opened_rows, widened
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.projection import SRHT, Operator, make_scheme
 from sketchnet.projection.inverse import least_squares_inverse
@@ -17,7 +20,7 @@ from sketchnet.projection.quality import minimal_k
 from sketchnet.projection.rows import opened
 
 
-class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RandomProjection(SparseInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Reduce sparse data with millions of columns to a few hundred or thousand, keeping distances, from a seed alone.
 
     No projection matrix is stored: its entries are a function of the seed, drawn as they are needed. Rows are sparse or
@@ -30,7 +33,8 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Roughly from the fastest to the most accurate. "srht_sparse" is the dissertation's form of SRHT; it takes its
         density from the number of rows seen in `fit`, ln(n)**2 / d.
     n_components : int or "auto", default=1000
-        Columns of the result. "auto" takes the Johnson-Lindenstrauss bound for the rows seen in `fit` and `eps`.
+        Columns of the result; more than X has raise a `DataDimensionalityWarning`. "auto" takes the
+        Johnson-Lindenstrauss bound for the rows seen in `fit` and `eps`.
     eps : float, default=0.1
         With n_components="auto", how far squared distances may be off.
     options : dict, default=None
@@ -72,14 +76,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         random_state=0,
         device="auto",
     ):
-        self.scheme = scheme
-        self.n_components = n_components
-        self.eps = eps
-        self.options = options
-        self.sparse_output = sparse_output
-        self.memory = memory
-        self.random_state = random_state
-        self.device = device
+        keep_parameters(self, locals())
 
     def fit(self, X, y=None):
         """Fix the projection for the width of X. Only the shape of X matters."""
@@ -95,7 +92,10 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.scheme == "srht_sparse":
             options.setdefault("density", SRHT.thesis_density(n, d))
         self.operator_: Operator = make_scheme(self.scheme, k, **options).sample(d, seed_of(self.random_state))
-        self.n_components_ = self.operator_.k
+        self.n_components_ = k = self.operator_.k
+        if k > d:
+            text = f"n_components={k} is more than the {d} columns of X: the projection widens them"
+            warnings.warn(text, DataDimensionalityWarning, stacklevel=2)
         return self
 
     def fit_transform(self, X, y=None):
@@ -104,7 +104,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.fit(X).transform(X)
 
     def transform(self, X):
-        """Project X: an array (n, n_components_), float32 if X is float32."""
+        """Project X: an array (n, n_components_), float32 if X is, else float64."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
         how = {"sparse_output": self.sparse_output, "memory": self.memory, "device": self.device}
@@ -125,9 +125,3 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -12,9 +10,13 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.shard_set import ShardSet, open_shards
+from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
+from sketchnet.estimators.rows import SparseInput, keep_parameters, opened_rows
 from sketchnet.estimators.seeds import seed_of
+from sketchnet.kernels import backend
+from sketchnet.projection.operator import output_dtype
+from sketchnet.projection.rows import joined_dtype, places
 from sketchnet.selection import chi2_scores, f_scores, information_gain, truncated_svd
 from sketchnet.selection.rows import as_rows
 from sketchnet.selection.svd import multiply
@@ -23,28 +25,21 @@ SCORES = {"chi2": chi2_scores, "f_score": f_scores, "information_gain": informat
 _COMPONENTS = 100  # of an SVD, unless told otherwise
 
 
-class _AnyRows:
+class _AnyRows(SparseInput):
     """Arrays and sparse matrices, checked as scikit-learn does, and data sets on disk."""
 
     def _take(self, X, y=None, *, reset: bool, labelled: bool = False):
         """(X, y) with X as an array, a CSR matrix, a `CsrBatch` or a `ShardSet`."""
-        if isinstance(X, str | Path):
-            X = open_shards(X)
+        X = opened_rows(self, X, reset=reset)
         if isinstance(X, CsrBatch | ShardSet):
-            if reset:
-                self.n_features_in_ = X.n_columns
-            elif X.n_columns > self.n_features_in_:  # a part of a data set may lack its last columns
-                name = type(self).__name__
-                raise InputError(f"X has {X.n_columns} columns, but {name} is expecting {self.n_features_in_} features")
             return X, y
         how = {"reset": reset, "accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": True}
         if labelled:
-            X, y = validate_data(self, X, y, **how)
-            return X, y
+            return validate_data(self, X, y, **how)
         return validate_data(self, X, **how), y
 
 
-class ColumnSelector(SelectorMixin, _AnyRows, BaseEstimator):
+class ColumnSelector(_AnyRows, SelectorMixin, BaseEstimator):
     """Keep the columns that tell most about the class, each judged by itself.
 
     Parameters
@@ -73,9 +68,7 @@ class ColumnSelector(SelectorMixin, _AnyRows, BaseEstimator):
     """
 
     def __init__(self, criterion="chi2", n_columns=1000, *, memory=None):
-        self.criterion = criterion
-        self.n_columns = n_columns
-        self.memory = memory
+        keep_parameters(self, locals())
 
     def fit(self, X, y=None):
         """Score the columns of X: an array, a sparse matrix, or a `ShardSet` or its folder, whose labels are y."""
@@ -88,17 +81,19 @@ class ColumnSelector(SelectorMixin, _AnyRows, BaseEstimator):
         return self
 
     def transform(self, X):
-        """The kept columns: sparse rows stay sparse (a CSR matrix), an array stays an array."""
+        """The kept columns: sparse rows stay sparse (a CSR matrix), an array stays an array; float32 if X is, else
+        float64.
+        """
         check_is_fitted(self)
         X, _ = self._take(X, reset=False)
         if not isinstance(X, CsrBatch | ShardSet):
             return X[:, self.columns_]
-        kept = []
-        for part in as_rows(X).check().parts:
+        kept, parts = [], as_rows(X).check().parts
+        for part in parts:
             part = part.scipy()
             part.resize((part.shape[0], self.n_features_in_))
             kept.append(part[:, self.columns_])
-        return sparse.vstack(kept, format="csr")
+        return sparse.vstack(kept, format="csr", dtype=output_dtype(joined_dtype(parts)))
 
     def _get_support_mask(self):
         check_is_fitted(self)
@@ -108,13 +103,11 @@ class ColumnSelector(SelectorMixin, _AnyRows, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
-class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, BaseEstimator):
+class SparseSVD(_AnyRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Project rows on the directions in which the data has most mass: PCA without centring, which keeps zeros zeros.
 
     Parameters
@@ -144,10 +137,7 @@ class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, Bas
     """
 
     def __init__(self, n_components="auto", *, random_state=0, n_iter=5, n_oversamples=10):
-        self.n_components = n_components
-        self.random_state = random_state
-        self.n_iter = n_iter
-        self.n_oversamples = n_oversamples
+        keep_parameters(self, locals())
 
     def fit(self, X, y=None):
         """Find the directions of an array, a sparse matrix, or a `ShardSet` or its folder."""
@@ -162,14 +152,18 @@ class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, Bas
         return self
 
     def transform(self, X):
-        """X @ components_.T: a dense float32 array (n, n_components)."""
+        """X @ components_.T: a dense array (n, n_components), float32 if X is, else float64."""
         check_is_fitted(self)
         X, _ = self._take(X, reset=False)
-        rows, table = as_rows(X).check(), np.ascontiguousarray(self.components_.T)
-        out, start = np.empty((rows.n_rows, table.shape[1]), np.float32), 0
-        for part in rows.parts:
-            out[start : start + part.n_rows] = multiply(part, table)
-            start += part.n_rows
+        rows = as_rows(X).check()
+        table = np.ascontiguousarray(self.components_.T, output_dtype(joined_dtype(rows.parts)))
+        out = np.empty((rows.n_rows, table.shape[1]), table.dtype)
+        for part, span in zip(rows.parts, places(rows.parts)):
+            multiply(part, table, out[span])
+        bad = backend().first_non_finite(out.ravel())
+        if bad >= 0:
+            row, most = bad // table.shape[1], np.finfo(out.dtype).max
+            raise InputError(f"row {row} times the components is beyond {most:.3g}, the most that {out.dtype} can hold")
         return out
 
     def inverse_transform(self, X):
@@ -183,12 +177,6 @@ class SparseSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _AnyRows, Bas
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
 
 
 def _largest(scores: np.ndarray, n: int) -> np.ndarray:

@@ -32,12 +32,14 @@ def contributions(model: Model, rows, output=None) -> sparse.csr_array:
             sign = torch.where(outputs[:, 0] > 0, 1.0, -1.0) if chosen is None else torch.tensor(2.0 * chosen - 1)
             picked = outputs[:, 0] * sign
         elif task.kind == "regression":
-            picked = outputs[:, 0] * task.deviation
+            picked = outputs[:, 0]
         else:
             numbers = outputs.argmax(dim=1) if chosen is None else torch.full((len(outputs),), chosen)
             picked = outputs.gather(1, numbers[:, None].to(outputs.device))[:, 0]
         (gradient,) = torch.autograd.grad(picked.sum(), values)
         found = gradient.numpy() * read.batch.values
+        if task.kind == "regression":  # whose outputs count deviations, of any size
+            found = found.astype(np.float64) * task.deviation
         pieces.append(replace(batch, values=found, n_columns=rows.n_columns).scipy())
     shape = (0, rows.n_columns)
     return sparse.csr_array(sparse.vstack(pieces, format="csr")) if pieces else sparse.csr_array(shape, dtype="float32")

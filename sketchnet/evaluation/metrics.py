@@ -13,7 +13,7 @@ _BINS = 15
 _MOST_CLASSES = 1000  # of a confusion matrix: with more, it would outgrow everything else
 
 
-def metrics(task: Task, outputs: np.ndarray, targets) -> dict:
+def measure(task: Task, outputs: np.ndarray, targets) -> dict:
     """Figures of merit by name, as plain Python values; a figure that these rows do not define is left out.
 
     `outputs` are the network's, `targets` are encoded by the task. `calibration` has bins of equal width of the
@@ -90,11 +90,11 @@ def _multilabel(task: Task, outputs: np.ndarray, targets: sparse.csr_array) -> d
 
 
 def _regression(task: Task, outputs: np.ndarray, targets: np.ndarray) -> dict:
-    true = targets.astype(np.float64) * task.deviation + task.mean
-    predicted = task.decide(outputs)
+    # As they are standardised: squares of what they stand for may be beyond float64.
+    true, predicted = targets.astype(np.float64), outputs[:, 0].astype(np.float64)
     found = {
-        "rmse": sklearn_metrics.root_mean_squared_error(true, predicted),
-        "mae": sklearn_metrics.mean_absolute_error(true, predicted),
+        "rmse": sklearn_metrics.root_mean_squared_error(true, predicted) * task.deviation,
+        "mae": sklearn_metrics.mean_absolute_error(true, predicted) * task.deviation,
     }
     if np.ptp(true) > 0:
         found["r2"] = sklearn_metrics.r2_score(true, predicted)

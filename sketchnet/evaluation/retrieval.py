@@ -97,7 +97,7 @@ def nearest(
         raise InputError(f"queries have {queries.shape[1]} numbers each, but codes have {codes.shape[1]}")
     n = check_integer("n", n, 1, len(codes))
     fixed = panels_bytes(*codes.shape) + 12 * n * len(queries)
-    at_once = min(PANEL, _rows_at_once(*codes.shape, fixed, budget, 40 * n))
+    at_once = min(PANEL, _rows_at_once(len(codes), codes.shape[1], fixed, budget, 40 * n))
     packed, kernels = panels("codes", codes), backend()
     keys = np.empty((min(at_once, len(queries)), len(codes)), np.uint64)
     numbers, similarities = np.empty((len(queries), n), np.int64), np.empty((len(queries), n), np.float32)

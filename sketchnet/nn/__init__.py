@@ -1,6 +1,6 @@
 """PyTorch modules that take sparse rows: fixed and learnable projections, the wide path, whole networks.
 
-And what deep networks on dense data get of projections: `init`, and the residual network it is tried on.
+And what deep networks on dense data get of projections: `init`.
 """
 
 from sketchnet.nn import init
@@ -8,7 +8,7 @@ from sketchnet.nn.autoencoder import Autoencoder, AutoencoderConfig
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.learnable import LearnableProjection
 from sketchnet.nn.network import NetworkConfig, SketchNetwork
-from sketchnet.nn.resnet import StochasticDepthResNet
+from sketchnet.nn.products import Linear
 from sketchnet.nn.wide import Wide
 
 __all__ = [
@@ -16,9 +16,9 @@ __all__ = [
     "AutoencoderConfig",
     "FixedProjection",
     "LearnableProjection",
+    "Linear",
     "NetworkConfig",
     "SketchNetwork",
-    "StochasticDepthResNet",
     "Wide",
     "init",
 ]

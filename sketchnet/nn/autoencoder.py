@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -101,6 +102,9 @@ class Autoencoder(nn.Module):
     """`forward` gives the codes of a CsrBatch; `losses` is what `encode` and `decode` lose of visible rows."""
 
     wide = None  # what the training loop asks of every network
+    length: torch.Tensor
+    encoder: Any  # lists of linear layers, as nn.ModuleList does not say
+    decoder: Any
 
     def __init__(self, config: AutoencoderConfig):
         super().__init__()
@@ -136,8 +140,8 @@ class Autoencoder(nn.Module):
     def thin(self, batch: CsrBatch, key) -> CsrBatch:
         """The batch without the non-zeros that a hash leaves out; the others grow to make up for it."""
         arrays = batch.indptr, as_ids(batch.indices), real_values(batch.values)
-        arrays = backend().drop_entries(*arrays, self.config.feature_dropout, key)
-        return CsrBatch(*arrays, batch.n_columns)
+        indptr, indices, values = backend().drop_entries(*arrays, self.config.feature_dropout, key)
+        return CsrBatch(indptr, indices, values, batch.n_columns)
 
     def visible(self, batch: CsrBatch) -> torch.Tensor:
         """Dense rows as the first layer takes them: checked; real rows are projected, if there is a projection, and

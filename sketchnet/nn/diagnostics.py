@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -31,7 +31,8 @@ def orthogonality(
     layer_or_weight: nn.Module | torch.Tensor, *, groups: int = 1, transposed: bool = False
 ) -> Orthogonality:
     """Singular values of a linear or convolutional layer; for a bare weight, `groups` and `transposed` as in `init`."""
-    weight, layout = layer_or_weight, {"groups": groups, "transposed": transposed}
+    weight: Any = layer_or_weight  # of a layer without one, WeightShape tells
+    layout = {"groups": groups, "transposed": transposed}
     if isinstance(layer_or_weight, nn.Module):
         weight, layout = getattr(layer_or_weight, "weight", None), layout_of(layer_or_weight)
     matrices = WeightShape.of(weight, **layout).matrices(weight)

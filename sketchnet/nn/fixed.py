@@ -19,6 +19,8 @@ class FixedProjection(nn.Module):
     processor: float32, or float64 after `.double()`, whatever the rows are in.
     """
 
+    _like: torch.Tensor
+
     def __init__(self, d: int, k: int, scheme: str = "count_sketch", *, seed: int = 0, **options):
         super().__init__()
         self.operator = make_scheme(scheme, k, **options).sample(d, seed)

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable
 from inspect import signature
 from math import sqrt
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ from sketchnet.kernels import backend
 from sketchnet.nn.reference_init import delta_orthogonal_, hadamard_rows, part_seed, seed_from, sparse_, zero_
 from sketchnet.nn.weight_shape import WeightShape
 from sketchnet.nn.whole_init import Initialised, apply_
-from sketchnet.projection import SRHT, Achlioptas, CountSketch, Gaussian, Li, Operator, Scheme
+from sketchnet.projection import SRHT, Achlioptas, CountSketch, Gaussian, Li, Scheme
 from sketchnet.projection.slicing import spans
 
 __all__ = [
@@ -135,7 +135,7 @@ def rom_(tensor: torch.Tensor, blocks: int = 3, **how: Unpack[Drawing]) -> torch
     return _project(tensor, lambda k, d: SRHT(k), blocks=blocks, **_known(rom_, how))
 
 
-def _known(function: Callable, how: dict, kind: type = Drawing) -> dict:
+def _known(function: Callable, how: Any, kind: type = Drawing) -> Any:
     """`how`, if the function takes these names. Python's own error would speak of a function that users do not see."""
     own = [name for name in signature(function).parameters if name != "how"]
     for name in how:
@@ -165,7 +165,7 @@ def _project(
 ) -> torch.Tensor:
     """Fill with the draws of law(k, d), a group a draw; k outputs of d inputs, or the reverse with `transpose`."""
     shape = WeightShape.of(tensor, groups, transposed)
-    gain = calculate_gain(nonlinearity) if gain is None else check_real("gain", gain)
+    gain = calculate_gain(cast(Any, nonlinearity)) if gain is None else check_real("gain", gain)
     deviation = gain / sqrt(max(shape.d, 1)) if std is None else check_real("std", std)
     turned, scaled = check_flag("transpose", transpose), check_flag("scaled", scaled)
     if shape.skip(tensor):
@@ -184,7 +184,7 @@ def _project(
     return shape.put(tensor, weights)
 
 
-def _draw(operator: Operator, out: torch.Tensor, blocks: int) -> None:
+def _draw(operator: Any, out: torch.Tensor, blocks: int) -> None:
     """out (k x d) = P^T / scale."""
     kernels = backend()
     if isinstance(operator.scheme, SRHT):

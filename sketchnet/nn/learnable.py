@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,7 +38,8 @@ class LearnableProjection(TableLayer):
         if not isinstance(operator, SparseOperator):
             raise InputError(f"scheme {scheme!r} cannot be learnt; only count_sketch and li can")
         check_table(d, max(1.0, operator.per_entry))
-        self.operator, self.eta = operator, check_real("eta", eta, most=1.0)
+        self.operator: Any = operator  # of Count Sketch it has codes too
+        self.eta = check_real("eta", eta, most=1.0)
         n_weights = d
         if scheme != "count_sketch":  # for shapes alone, nobody wants to go through all columns
             n_weights = 0 if is_meta() else int(self._offsets[-1])

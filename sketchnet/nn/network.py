@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -104,15 +105,21 @@ class SketchNetwork(nn.Module):
     With a projection that does not learn, `project` can be called once and `forward_projected` from then on.
     """
 
+    input_scale: torch.Tensor
+    shift: torch.Tensor
+    scale: torch.Tensor
+
     def __init__(self, config: NetworkConfig):
         super().__init__()
         self.config = config
         d, k = config.width, config.n_components
+        self.projection: Any  # a LearnableProjection or a FixedProjection
         if config.learn:
-            layer = LearnableProjection(d, k, config.scheme, seed=config.seed, eta=config.eta, **config.options)
+            self.projection = LearnableProjection(
+                d, k, config.scheme, seed=config.seed, eta=config.eta, **config.options
+            )
         else:
-            layer = FixedProjection(d, k, config.scheme, seed=config.seed, **config.options)
-        self.projection = layer
+            self.projection = FixedProjection(d, k, config.scheme, seed=config.seed, **config.options)
         self.wide = Wide(d, config.n_outputs) if config.wide else None
         if config.scale_input == "max_abs":
             self.register_buffer("input_scale", torch.ones(d))
@@ -127,23 +134,27 @@ class SketchNetwork(nn.Module):
         self._table_key = random.hash_key(config.seed, random.STREAM_TABLE)
 
     @property
+    def _last(self) -> Linear:
+        return cast(Linear, self.layers[-1])
+
+    @property
     def device(self) -> torch.device:
-        return self.layers[-1].weight.device
+        return self._last.weight.device
 
     @property
     def _dtype(self) -> np.dtype:
-        return number_type(self.layers[-1].weight)
+        return number_type(self._last.weight)
 
     def in_double(self) -> SketchNetwork:
         """The same network computing in float64; the weights of columns are shared, not copied."""
         twin = copy.copy(self)
         twin._modules, twin._buffers = dict(self._modules), dict(self._buffers)
         for name in ("layers", "norm"):
-            if name in twin._modules:
-                twin._modules[name] = copy.deepcopy(self._modules[name]).double()
+            if (module := self._modules.get(name)) is not None:
+                twin._modules[name] = copy.deepcopy(module).double()
         for name in ("shift", "scale"):
-            if name in twin._buffers:
-                twin._buffers[name] = self._buffers[name].double()
+            if (buffer := self._buffers.get(name)) is not None:
+                twin._buffers[name] = buffer.double()
         return twin
 
     def to(self, *args, **kwargs) -> SketchNetwork:
@@ -162,8 +173,9 @@ class SketchNetwork(nn.Module):
         """Check a batch, hash, scale and drop its entries as configured, and number the columns of `rows`."""
         config, batch = self.config, self.columns(batch)
         if dropout_key is not None and config.feature_dropout > 0:
-            arrays = backend().drop_entries(*batch.arrays, config.feature_dropout, dropout_key)
-            batch = CsrBatch(*arrays, batch.n_columns)
+            drop = *batch.arrays, config.feature_dropout, dropout_key
+            indptr, indices, values = backend().drop_entries(*drop)
+            batch = CsrBatch(indptr, indices, values, batch.n_columns)
         if rows is not None:  # which are dropped as they are in the whole batch
             batch = batch.rows(rows)
         if not config.learn and not config.wide:

@@ -12,6 +12,10 @@ class BatchNorm(nn.BatchNorm1d):
     """As torch's, but it takes a single row too, by the averages so far: that has no variance of its own."""
 
     share: Share | None = None  # set while several processes train
+    running_mean: torch.Tensor
+    running_var: torch.Tensor
+    num_batches_tracked: torch.Tensor
+    momentum: float
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         if not self.training:

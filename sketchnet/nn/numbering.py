@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,8 +21,8 @@ class Numbered:
     """A batch, its distinct column ids, and each entry's position among them. Layers give the type of its values."""
 
     batch: CsrBatch
-    columns: np.ndarray
-    local: np.ndarray
+    columns: Any  # arrays, or None where nobody asks for numbers
+    local: Any
 
 
 def number(batch, n_columns: int, weight: torch.Tensor) -> Numbered:

@@ -107,7 +107,7 @@ def _suits_onednn(a: torch.Tensor, b: torch.Tensor) -> bool:
     sizes = (*a.shape, b.shape[1])
     if a.shape[1] != b.shape[0] or math.prod(sizes) < _WORTH or min(sizes) < _NARROWEST:
         return False
-    return torch.backends.mkldnn.enabled and _mkl_holds_back()
+    return bool(torch.backends.mkldnn.enabled) and _mkl_holds_back()
 
 
 @cache

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, Setting
 from sketchnet.kernels import backend
 
 _PIECE = 1 << 16  # rows looked at together
@@ -45,7 +45,9 @@ class TableLayer(nn.Module):
 
     def catch_up(self) -> None:
         """Bring all rows up to date, where an optimiser is late."""
-        for start in range(0, len(self.weight) if self.late is not None else 0, _PIECE):
+        if self.late is None:
+            return
+        for start in range(0, len(self.weight), _PIECE):
             self.late(np.arange(start, min(len(self.weight), start + _PIECE)))
 
     def read(self, rows: np.ndarray) -> np.ndarray:
@@ -87,16 +89,18 @@ def is_meta() -> bool:
 def check_table(d: int, per_column: float) -> None:
     """A table with weights for every column must be thinkable; the rest is the system's to say."""
     if d * per_column > 2**34:
+        hashed = Setting("hashed_columns", 1 << 24)
         raise InputError(
-            f"{d:,} columns would need {d * per_column:.3g} weights; ask for a hashed table of a chosen size "
-            "(hashed_columns; --set hashed_columns=16777216)"
+            f"{d:,} columns would need {d * per_column:.3g} weights; ask for a hashed table of a chosen size, such as "
+            f"{hashed}",
+            hashed,
         )
 
 
 def sparse_gradient(weight: torch.Tensor, rows: np.ndarray, values: np.ndarray) -> torch.Tensor:
     """A gradient that is zero outside the given rows, which are distinct."""
     ids = torch.from_numpy(rows)
-    weight.distinct_rows = ids.data_ptr()  # by which `distinct_gradient` knows them again
+    weight.__dict__["distinct_rows"] = ids.data_ptr()  # by which `distinct_gradient` knows them again
     return torch.sparse_coo_tensor(ids[None], torch.from_numpy(values), weight.shape)
 
 
@@ -105,6 +109,7 @@ def distinct_gradient(weight: torch.Tensor) -> torch.Tensor:
     to sort out every gradient would take longer than a step.
     """
     gradient = weight.grad
+    assert gradient is not None
     if gradient.is_coalesced() or gradient._indices().data_ptr() == getattr(weight, "distinct_rows", None):
         return gradient
     return gradient.coalesce()

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import torch
 from torch import nn
@@ -79,7 +80,8 @@ class WeightShape:
         For an even window the centre is where torch's padding="same" has it.
         """
         kernel = matrix.new_zeros(self.outputs, self.channels, *self.window)
-        kernel[(slice(None), slice(None), *((k - 1) // 2 for k in self.window))] = matrix
+        centre: tuple = (slice(None), slice(None), *((k - 1) // 2 for k in self.window))
+        kernel[centre] = matrix
         return kernel.reshape(self.outputs, self.d)
 
 
@@ -93,10 +95,10 @@ def chosen(model: nn.Module, where: Where | None = None) -> Iterator[tuple[int, 
 
     All convolutions and linear layers if `where` is None.
     """
-    where = WEIGHT_LAYERS if where is None else where
-    is_types = isinstance(where, type) or (isinstance(where, tuple) and all(isinstance(t, type) for t in where))
-    if not is_types and not callable(where):
+    picks: Any = WEIGHT_LAYERS if where is None else where
+    is_types = isinstance(picks, type) or (isinstance(picks, tuple) and all(isinstance(t, type) for t in picks))
+    if not is_types and not callable(picks):
         raise InputError(f"where={where!r} is not possible; it is a type, a tuple of types or a function(name, module)")
     for position, (name, module) in enumerate(model.named_modules()):
-        if isinstance(module, where) if is_types else where(name, module):
+        if isinstance(module, picks) if is_types else picks(name, module):
             yield position, name, module

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -57,9 +57,9 @@ def apply_(
     """
     fill, label = _function(scheme)
     check_choice("biases", biases, ("zero", "keep"))
-    layers = {}  # by weight, because two layers may share one
+    layers: dict[int, tuple[int, str, nn.Module]] = {}  # by weight, because two layers may share one
     for position, name, module in chosen(model, where):
-        weight = getattr(module, "weight", None)
+        weight: Any = getattr(module, "weight", None)
         try:  # all of them before the first is touched
             WeightShape.of(weight, **layout_of(module))
             if "weight" not in (

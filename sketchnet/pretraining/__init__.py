@@ -1,8 +1,21 @@
 """PRETRAIN: restricted Boltzmann machines, and stacks of them whose weights a deep network starts from."""
 
-from sketchnet.pretraining.rbm import RBM, RBMConfig
-from sketchnet.pretraining.rbm_training import RBMTrainingConfig, train_rbm
-from sketchnet.pretraining.rows import make_rows
-from sketchnet.pretraining.stack import LayerSpec, pretrain_stack
+from sketchnet.lazy import load_on_use
 
-__all__ = ["RBM", "LayerSpec", "RBMConfig", "RBMTrainingConfig", "make_rows", "pretrain_stack", "train_rbm"]
+# On first use: a module takes only what it needs of the rest.
+_WHERE = {
+    "LayerSpec": "stack",
+    "Pretrained": "course",
+    "RBM": "rbm",
+    "RBMConfig": "rbm",
+    "RBMTrainingConfig": "rbm_training",
+    "Unsupervised": "autoencoder",
+    "build_autoencoder": "autoencoder",
+    "make_rows": "rows",
+    "pretrain_stack": "stack",
+    "train_rbm": "rbm_training",
+    "train_rbm_once": "rbm_training",
+}
+
+__all__ = [*_WHERE]
+__getattr__, __dir__ = load_on_use(__name__, _WHERE)

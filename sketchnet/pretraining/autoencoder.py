@@ -118,7 +118,9 @@ class AutoencoderSteps(EagerSteps):
 
     def __init__(self, model: Model, examples: Examples, budget: int, team, note=silent):
         super().__init__(model.network, model.training, examples.data.n_rows, team)
-        self._data, self._kept, self._valid, self._budget = examples.data, None, None, budget
+        self._data, self._budget = examples.data, budget
+        self._kept: torch.Tensor | None = None
+        self._valid: tuple[Examples, list[torch.Tensor]] | None = None
         width = self._network.config.n_visible
         self._together = max(1, min(_TOGETHER, _NUMBERS // (width * self._config.batch_size)))
         if 4 * self._data.n_rows * width <= budget:
@@ -132,8 +134,8 @@ class AutoencoderSteps(EagerSteps):
     def batches(self, epoch: int, skip: int):
         """(row numbers, (dense rows, what the encoder sees of them)) in the epoch's order."""
         network, config, together = self._network, self._config, self._together
-        order = {"seed": config.seed, "epoch": epoch, "skip": skip // together}
-        chunks = iterate_numbered(self._data, together * config.batch_size, **order)
+        at_once = together * config.batch_size
+        chunks = iterate_numbered(self._data, at_once, seed=config.seed, epoch=epoch, skip=skip // together)
         with closing(chunks):
             for number, (rows, batch) in enumerate(chunks, start=skip // together):
                 whole = self._rows(rows, batch)

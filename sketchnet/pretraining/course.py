@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
 
 from sketchnet.data.batches import iterate_batches
 from sketchnet.data.csr import CsrBatch
-from sketchnet.errors import InputError, Interrupted
+from sketchnet.errors import InputError, Interrupted, TrainingError
 from sketchnet.memory import parse_memory
 from sketchnet.nn import Autoencoder, SketchNetwork
 from sketchnet.nn.norm import BatchNorm
@@ -22,6 +23,7 @@ from sketchnet.pretraining.stack import LayerSpec, pretrain_stack
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.course import Run, Supervised
+from sketchnet.training.divergence import tell_largest
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 
@@ -72,7 +74,7 @@ def settle_norms(network: SketchNetwork, rows) -> None:
         for place, norm in enumerate(network.layers):
             if not isinstance(norm, BatchNorm):
                 continue
-            linear = network.layers[place - 1]
+            linear: Any = network.layers[place - 1]
             if deviation is not None:
                 linear.weight *= deviation
             growth = 2**0.5 / linear.weight.norm(dim=1).clamp(min=1e-12)
@@ -118,7 +120,7 @@ def _pretrain(model: Model, layers: list[LayerSpec], visible: str, first, exampl
     network, config = model.network, rbm_config(model.training)
     budget = parse_memory(run.memory)
     if network.device.type == "cuda":
-        budget = _SHARE * torch.cuda.mem_get_info(network.device)[0]
+        budget = int(_SHARE * torch.cuda.mem_get_info(network.device)[0])
     how = *first, config.batch_size, config.seed, budget, network.device
     rows, held = (
         None if part is None else lift(SparseRows(part.data, config.batch_size, config.seed, first[1]), *how)
@@ -139,6 +141,8 @@ def _pretrain(model: Model, layers: list[LayerSpec], visible: str, first, exampl
             layers, visible, rows, config, valid=held, memory=budget, report=run.report, tick=run.tick,
             asked_to_stop=lambda: run.team.any(run.asked_to_stop()), save=save, state=state,
         )  # fmt: skip
+    except TrainingError as error:
+        raise TrainingError(f"{error}: {tell_largest(model, examples.data)}") from None
     except Interrupted:
         run.team.wait()  # who leaves early takes the others along, in the middle of writing
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -192,7 +193,7 @@ class RBM(nn.Module):
         v = self.read(v)
         length, x = self._length(v), self._hidden_input(v)
         first = expected = hidden.expected(x)
-        error = None
+        error: Any = None
         for _ in range(steps):
             state = hidden.sample(x, expected, generator)
             x = self.visible_input(state)
@@ -209,25 +210,6 @@ class RBM(nn.Module):
 
     def _difference(self, v, means: torch.Tensor) -> torch.Tensor:
         return self._add_rows(-means, v) if isinstance(v, CsrBatch) else v - means
-
-    def contrastive_divergence(
-        self, v, steps: int = 1, generator: torch.Generator | None = None, sample_visible: bool = True
-    ) -> tuple[dict[str, torch.Tensor], float]:
-        """(gradient, reconstruction error) of CD-`steps`, both as means over the rows.
-
-        The gradient, to be ascended, is v h' at the data minus v h' at the end of the chain; the error is the squared
-        distance between a row and its mean reconstruction after one step.
-        """
-        if generator is None:
-            generator = torch.Generator(self.device).manual_seed(self.config.seed)
-        chain = self.chain(v, check_integer("steps", steps, 1, 2**31), generator, sample_visible)
-        n = len(chain.visible)
-        gradient = {
-            "weight": chain.add_gradient(torch.zeros_like(self.weight), 0.0, 1 / n),
-            "hidden_bias": chain.hidden_gradient() / n,
-            "visible_bias": chain.visible_gradient() / n,
-        }
-        return gradient, float(chain.error) / n
 
 
 @dataclass(frozen=True)

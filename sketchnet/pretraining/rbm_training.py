@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 
 from sketchnet import random
-from sketchnet.checks import check_choice, check_flag, check_integer, check_real
+from sketchnet.checks import check_integer, check_real
 from sketchnet.errors import InputError, Interrupted, TrainingError
 from sketchnet.memory import pages_kept
 from sketchnet.pretraining.rbm import RBM
 from sketchnet.pretraining.units import UNITS
 
-SCHEDULES = ("constant", "linear")
-RECONSTRUCTIONS = ("auto", "sample", "mean")
+# Hinton's practical guide (2012).
+_MOMENTUM, _SLOW_EPOCHS = (0.5, 0.9), 5  # in the first so many epochs, and then
+_L2 = 2e-4  # on weights, not on biases
+_NOISY = ("binary", "poisson")  # visible units that are sampled in the chain
 _PARAMETERS = ("weight", "hidden_bias", "visible_bias")
 _SEEDS = 1024  # drawn at once
 _TRIES, _CALMER = 4, 0.25  # rates that are tried where none is given, each so much of the one before
@@ -28,27 +30,19 @@ _ENERGY_ROWS = 10_000  # at most, of either side of the free energy's gap
 
 @dataclass(frozen=True)
 class RBMTrainingConfig:
-    """How an RBM is trained: Hinton's practical guide (2012) is where the defaults come from.
+    """How an RBM is trained.
 
     steps: of the Gibbs chain, CD-`steps`. rate: None takes `default_rate` of the units' kinds, and a quarter of it,
-    from the start, if the RBM does not stay finite, up to three times; "linear" lets it fall in a straight line, to
-    zero after the last epoch. Momentum is `momentum[0]` in the first `momentum_epochs` epochs, then `momentum[1]`. l2
-    applies to weights, not to biases. reconstruct: whether visible units in the chain are sampled or set to their
-    means; "auto" samples binary and poisson units, whose noise is the data's own, and takes the means of gaussian and
-    relu units, whose noise would be as large as the data. bias_from_data: visible biases start where the RBM
-    without weights fits the columns' means (log-odds, means, or logs of the words' shares), not at zero.
+    from the start, if the RBM does not stay finite, up to three times. In the chain, binary and poisson visible units
+    are sampled, since their noise is the data's own; gaussian and relu units, whose noise would be as large as the
+    data, are set to their means. Visible biases start where the RBM without weights fits the columns' means (log-odds,
+    means, or logs of the words' shares).
     """
 
     epochs: int = 10
     batch_size: int = 100
     steps: int = 1
     rate: float | None = None
-    schedule: str = "constant"
-    momentum: tuple[float, float] = (0.5, 0.9)
-    momentum_epochs: int = 5
-    l2: float = 2e-4
-    reconstruct: str = "auto"
-    bias_from_data: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -57,20 +51,9 @@ class RBMTrainingConfig:
 
         for name in ("epochs", "batch_size", "steps"):
             fix(name, check_integer(name, getattr(self, name), 1, 2**31))
-        fix("momentum_epochs", check_integer("momentum_epochs", self.momentum_epochs, 0, 2**31))
         fix("seed", check_integer("seed", self.seed, 0, 2**64 - 1))
         if self.rate is not None:
             fix("rate", check_real("rate", self.rate))
-        fix("l2", check_real("l2", self.l2))
-        fix("bias_from_data", check_flag("bias_from_data", self.bias_from_data))
-        check_choice("schedule", self.schedule, SCHEDULES)
-        check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
-        if not isinstance(self.momentum, list | tuple) or len(self.momentum) != 2:
-            raise InputError(f"momentum={self.momentum!r} is not possible; it is a first and a last value")
-        fix("momentum", tuple(check_real("momentum", value, below=1.0) for value in self.momentum))
-
-    def to_dict(self) -> dict:
-        return {**dataclasses.asdict(self), "momentum": list(self.momentum)}
 
 
 def default_rate(visible: str, hidden: str, n_visible: int) -> float:
@@ -111,7 +94,7 @@ def train_rbm(
     if rows.n_columns > rbm.config.n_visible:
         raise InputError(f"rows have {rows.n_columns} columns, but there are {rbm.config.n_visible} visible units")
     learner = _Learner(rbm, config, layer)
-    fresh = {name: getattr(rbm, name).clone() for name in _PARAMETERS} if config.rate is None else None
+    fresh: Any = {name: getattr(rbm, name).clone() for name in _PARAMETERS} if config.rate is None else None
     epoch = step = tries = 0
     error, begun = 0.0, time.perf_counter()
     if state is not None:
@@ -123,7 +106,7 @@ def train_rbm(
         learner.rate *= _CALMER**tries
     else:
         rbm.history = []
-        _survey(rbm, rows, config.bias_from_data)
+        _survey(rbm, rows, True)
         if valid is not None:
             _survey(rbm, valid, False)
     total = config.epochs * rows.n_batches
@@ -149,7 +132,7 @@ def train_rbm(
         if not (math.isfinite(reconstruction) and learner.is_finite()):
             if config.rate is None and tries + 1 < _TRIES:
                 learner.begin_again(fresh, learner.rate * _CALMER)
-                _survey(rbm, rows, config.bias_from_data)
+                _survey(rbm, rows, True)
                 record = {"stage": "rbm_restart", "layer": layer, "epoch": epoch + 1, "rate": learner.rate}
                 rbm.history = [*(past for past in rbm.history if past["stage"] == "rbm_restart"), record]
                 report(record)
@@ -170,8 +153,33 @@ def train_rbm(
     return rbm
 
 
+def train_rbm_once(rbm: RBM, rows, config: RBMTrainingConfig, velocity: dict[str, torch.Tensor] | None = None) -> dict:
+    """Train the RBM in place in one more pass over `rows`, which need not be those before; return its velocity, with
+    which the next pass goes on.
+
+    A pass counts as an epoch: for the momentum, and for what is drawn. Visible biases are set by the first rows.
+    The rate is that which fitted before, and stays.
+    """
+    passes = [record["stage"] for record in rbm.history]
+    state = None
+    if passes:
+        _survey(rbm, rows, False)
+        calmer = default_rate(*_kinds(rbm)) * _CALMER ** passes.count("rbm_restart")
+        config = replace(config, rate=calmer if config.rate is None else config.rate)
+        velocity = velocity or {f"velocity.{name}": torch.zeros(()) for name in _PARAMETERS}
+        tensors = {**{name: getattr(rbm, name) for name in _PARAMETERS}, **velocity}
+        notes = {"epoch": passes.count("rbm"), "step": 0, "error": 0.0, "seconds": 0.0, "history": rbm.history}
+        state = tensors, notes
+    config = replace(config, epochs=passes.count("rbm") + 1)
+    saved: list[dict] = []
+    train_rbm(rbm, rows, config, state=state, save=lambda tensors, notes: saved.append(tensors))
+    return {name: tensor for name, tensor in saved[-1].items() if name.startswith("velocity.")}
+
+
 class _Learner:
     """Weights and their velocities, moved in place."""
+
+    _seeds: Any  # of the steps of one block
 
     def __init__(self, rbm: RBM, config: RBMTrainingConfig, layer: int):
         self._rbm, self._config = rbm, config
@@ -179,23 +187,18 @@ class _Learner:
         self._generator = torch.Generator(rbm.device)
         self._seeds, self._at = None, (-1, -1)
         self._layer = layer
-        kinds = rbm.config.visible, rbm.config.hidden, rbm.config.n_visible
-        self.rate = default_rate(*kinds) if config.rate is None else config.rate
-        self._sample = config.reconstruct == "sample" or (
-            config.reconstruct == "auto" and rbm.config.visible in ("binary", "poisson")
-        )
+        self.rate = default_rate(*_kinds(rbm)) if config.rate is None else config.rate
+        self._sample = rbm.config.visible in _NOISY
 
     def step(self, batch, epoch: int, step: int) -> torch.Tensor:
         """Take a step; returns the batch's reconstruction error, summed over its rows."""
-        config, rbm, velocity = self._config, self._rbm, self._velocity
+        rbm, velocity = self._rbm, self._velocity
         self._generator.manual_seed(self._seed(epoch, step))
-        chain = rbm.chain(batch, config.steps, self._generator, self._sample)
-        momentum = config.momentum[epoch >= config.momentum_epochs]
-        rate = self.rate * (1 - epoch / config.epochs if config.schedule == "linear" else 1.0)
-        share = rate / len(chain.visible)
+        chain = rbm.chain(batch, self._config.steps, self._generator, self._sample)
+        momentum = _MOMENTUM[epoch >= _SLOW_EPOCHS]
+        share = self.rate / len(chain.visible)
         chain.add_gradient(velocity["weight"], momentum, share)
-        if config.l2 > 0:
-            velocity["weight"].add_(rbm.weight, alpha=-rate * config.l2)
+        velocity["weight"].add_(rbm.weight, alpha=-self.rate * _L2)
         velocity["hidden_bias"].mul_(momentum).add_(chain.hidden_gradient(), alpha=share)
         velocity["visible_bias"].mul_(momentum).add_(chain.visible_gradient(), alpha=share)
         for name in _PARAMETERS:
@@ -227,6 +230,10 @@ class _Learner:
         for name in _PARAMETERS:
             getattr(self._rbm, name).copy_(tensors[name])
             self._velocity[name].copy_(tensors[f"velocity.{name}"])
+
+
+def _kinds(rbm: RBM) -> tuple[str, str, int]:
+    return rbm.config.visible, rbm.config.hidden, rbm.config.n_visible
 
 
 def copied(tensor: torch.Tensor) -> torch.Tensor:

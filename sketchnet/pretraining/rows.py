@@ -67,8 +67,8 @@ class SparseRows:
         return epoch_order(self._data, self._batch_size, seed=self._seed, epoch=epoch)
 
     def batches(self, epoch: int, skip: int = 0) -> Iterator[CsrBatch]:
-        order = {"seed": self._seed, "epoch": epoch, "skip": skip}
-        with closing(iterate_numbered(self._data, self._batch_size, **order)) as numbered:
+        batches = iterate_numbered(self._data, self._batch_size, seed=self._seed, epoch=epoch, skip=skip)
+        with closing(batches) as numbered:
             for _, batch in numbered:
                 yield batch
 
@@ -100,7 +100,7 @@ def make_rows(data, batch_size: int = 100, seed: int = 0, device: torch.device |
     if isinstance(data, CsrBatch | ShardSet | Part):
         rows = SparseRows(data, batch_size, seed)
     else:
-        tensor = data if isinstance(data, torch.Tensor) else torch.from_numpy(np.require(data, requirements="CW"))
+        tensor = data if isinstance(data, torch.Tensor) else torch.from_numpy(np.require(data, requirements=["C", "W"]))
         if tensor.ndim != 2:
             raise InputError(f"the rows have {tensor.ndim} dimensions; they must have two, rows and columns")
         rows = DenseRows(tensor.to(device, torch.float32), batch_size, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -32,7 +33,7 @@ class LayerSpec:
 def pretrain_stack(
     layers: list[LayerSpec],
     first_visible: str,
-    rows,
+    rows: Any,
     config: RBMTrainingConfig,
     *,
     valid=None,
@@ -53,7 +54,8 @@ def pretrain_stack(
     kinds = [first_visible, *(spec.hidden for spec in layers)]
     _check_widths(layers, rows.n_columns)
     tensors, notes = state or ({}, {"layer": 0, "training": None, "histories": []})
-    budget, rbms, histories = parse_memory(memory), [], [list(history) for history in notes["histories"]]
+    budget, histories = parse_memory(memory), [list(history) for history in notes["histories"]]
+    rbms: list[RBM] = []
     total = len(layers) * config.epochs * rows.n_batches
 
     for number, spec in enumerate(layers):
@@ -67,21 +69,23 @@ def pretrain_stack(
             begun = notes["training"] if number == notes["layer"] else None
 
             def keep(running: dict, training: dict, number=number) -> None:
-                kept = {}
+                kept: dict[str, torch.Tensor] = {}
                 for i, below in enumerate(rbms):
                     kept |= {f"{i}.{name}": copied(tensor) for name, tensor in below.state_dict().items()}
                 kept |= {f"{number}.{name}": tensor for name, tensor in running.items()}
                 save(kept, {"layer": number, "training": training, "histories": [below.history for below in rbms]})
 
+            def tell(now: int, _, note: str, done: int = done) -> None:
+                tick(done + now, total, note)
+
             train_rbm(
                 rbm, rows, config, layer=number, valid=valid, report=report, asked_to_stop=asked_to_stop, save=keep,
-                tick=lambda now, _, note, done=done: tick(done + now, total, note),
-                state=None if begun is None else (own, begun),
+                tick=tell, state=None if begun is None else (own, begun),
             )  # fmt: skip
         rbms.append(rbm)
         if number + 1 < len(layers):
             how = rbm.hidden_mean, rbm.config.n_hidden, config.batch_size, config.seed, budget, rbm.device
-            rows, valid = (None if part is None else lift(part, *how) for part in (rows, valid))
+            rows, valid = lift(rows, *how), None if valid is None else lift(valid, *how)
     with torch.no_grad():  # all or none: a run that is cut off leaves the layers as they were
         for spec, rbm in zip(layers, rbms):
             spec.linear.weight.copy_(rbm.weight)

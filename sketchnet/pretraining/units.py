@@ -15,6 +15,7 @@ max(0, x) as the network does that is trained afterwards; `expected` is the expe
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,14 +29,12 @@ _MOST = 1 << 31  # times that a word stands in a row: their sum is to fit 64 bit
 
 
 class Binary:
-    @staticmethod
-    def mean(x, length=None):
+    def mean(self, x, length=None):
         return torch.sigmoid(x)
 
     expected = mean
 
-    @staticmethod
-    def sample(x, expected, generator, length=None):
+    def sample(self, x, expected, generator, length=None):
         if x.device.type != "cpu":
             return uniform_like(x, generator).lt_(expected)
         # torch would take as long as for multiplying a matrix by a batch
@@ -43,89 +42,73 @@ class Binary:
         key = multiplier | np.uint64(1), offset
         return torch.from_numpy(backend().draw_states(key, expected.numpy().ravel())).view(x.shape)
 
-    @staticmethod
-    def free_energy(v, bias):
+    def free_energy(self, v, bias):
         return -(v @ bias)
 
-    @staticmethod
-    def free_energy_hidden(x):
+    def free_energy_hidden(self, x):
         return -softplus(x).sum(1)
 
-    @staticmethod
-    def check(values):
+    def check(self, values):
         # Values between 0 and 1 stand for probabilities, as grey levels of images and outputs of a layer below do.
         require(values, 0, 1, "binary units take values from 0 to 1", "gaussian")
 
-    @staticmethod
-    def bias(sums, n_rows):
+    def bias(self, sums, n_rows):
         """The log-odds of the unit being on; half a row on either side keeps them finite."""
         share = (sums + 0.5) / (n_rows + 1)
         return torch.log(share / (1 - share))
 
 
 class Gaussian:
-    @staticmethod
-    def mean(x, length=None):
+    def mean(self, x, length=None):
         return x
 
     expected = mean
 
-    @staticmethod
-    def sample(x, expected, generator, length=None):
+    def sample(self, x, expected, generator, length=None):
         return x + normal_like(x, generator)
 
-    @staticmethod
-    def free_energy(v, bias):
+    def free_energy(self, v, bias):
         return 0.5 * (v - bias).square().sum(1)
 
-    @staticmethod
-    def free_energy_hidden(x):
+    def free_energy_hidden(self, x):
         return -0.5 * x.square().sum(1)
 
-    @staticmethod
-    def check(values):
+    def check(self, values):
         require(values, -math.inf, math.inf, "gaussian units take finite numbers")
 
-    @staticmethod
-    def bias(sums, n_rows):
+    def bias(self, sums, n_rows):
         return sums / n_rows
 
 
 class Relu:
-    @staticmethod
-    def mean(x, length=None):
+    def mean(self, x, length=None):
         return torch.relu(x)
 
-    @staticmethod
-    def expected(x, length=None):
+    def expected(self, x, length=None):
         """x Phi(x / s) + s phi(x / s) for s**2 = sigmoid(x): Phi, phi are the normal's distribution and density."""
         s = torch.sigmoid(x).sqrt_()
         z = (x / s).clamp_(-30, 30)  # where s is rounded to 0 or x is large, Phi is 0 or 1 all the same
         density = (z * z).mul_(-0.5).exp_().div_(math.sqrt(2 * math.pi))
         return torch.special.ndtr(z).mul_(x).add_(s.mul_(density)).clamp_(min=0)
 
-    @staticmethod
-    def sample(x, expected, generator, length=None):
+    def sample(self, x, expected, generator, length=None):
         return torch.sigmoid(x).sqrt_().mul_(normal_like(x, generator)).add_(x).relu_()
 
     # No free energy: the noise is an approximation that no energy belongs to.
 
-    @staticmethod
-    def check(values):
+    def check(self, values):
         require(values, 0, math.inf, "relu units take numbers from 0", "gaussian")
 
     bias = Gaussian.bias
 
 
 class Poisson:
-    @staticmethod
-    def mean(x, length):
+    def mean(self, x, length):
         return torch.softmax(x, 1).mul_(length[:, None])
 
     expected = mean
 
-    @staticmethod
-    def sample(x, expected, generator, length):
+    def sample(self, x, expected, generator, length):
         """One search for all words of the batch: row r's cumulative probabilities lie between r and r + 1. If a row is
         very long, counts are drawn column by column instead, on the processor: time and memory do not follow the words.
         """
@@ -145,21 +128,17 @@ class Poisson:
         drawn = torch.searchsorted(edges.view(-1), words, right=True)
         return torch.bincount(drawn, minlength=n * width).view(n, width).to(x.dtype)
 
-    @staticmethod
-    def free_energy(v, bias):
-        return -(v @ bias)
+    free_energy = Binary.free_energy
 
-    @staticmethod
-    def check(values):
+    def check(self, values):
         require(values, 0, _MOST, "poisson units take counts: whole numbers from 0 to 2**31", "gaussian", whole=True)
 
-    @staticmethod
-    def bias(sums, n_rows):
+    def bias(self, sums, n_rows):
         """The log of the word's share; half a word more of each keeps them finite."""
         return torch.log((sums + 0.5) / (sums.sum() + 0.5 * len(sums)))
 
 
-UNITS = {"binary": Binary, "gaussian": Gaussian, "relu": Relu, "poisson": Poisson}
+UNITS: dict[str, Any] = {"binary": Binary(), "gaussian": Gaussian(), "relu": Relu(), "poisson": Poisson()}
 VISIBLE = ("binary", "gaussian", "relu", "poisson")
 HIDDEN = ("binary", "gaussian", "relu")
 

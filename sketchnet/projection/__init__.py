@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from sketchnet.errors import InputError
+from sketchnet.lazy import load_on_use
 from sketchnet.projection.achlioptas import Achlioptas
 from sketchnet.projection.count_sketch import CountSketch
 from sketchnet.projection.gaussian import Gaussian
@@ -16,7 +17,23 @@ from sketchnet.projection.li import Li
 from sketchnet.projection.operator import Operator, Scheme
 from sketchnet.projection.srht import SRHT
 
-__all__ = ["SCHEMES", "SRHT", "Achlioptas", "CountSketch", "Gaussian", "Li", "Operator", "Scheme", "make_scheme"]
+# What a law of one's own needs besides Scheme and Operator: rows cut to a budget, and its product on a GPU.
+# On first use: one of them loads torch.
+__getattr__, __dir__ = load_on_use(__name__, {"plan_rows": "slicing", "product_on": "on_device"})
+
+__all__ = [
+    "SCHEMES",
+    "SRHT",
+    "Achlioptas",
+    "CountSketch",
+    "Gaussian",
+    "Li",
+    "Operator",
+    "Scheme",
+    "make_scheme",
+    "plan_rows",
+    "product_on",
+]
 
 # Names that users write, and the options that each fixes.
 SCHEMES: dict[str, tuple[type[Scheme], dict]] = {

@@ -34,5 +34,7 @@ class Achlioptas(Scheme):
 
 
 class AchlioptasOperator(DenseOperator):
+    scheme: Achlioptas
+
     def _draw(self, rows, first, out, kernels) -> None:
         kernels.draw_signs(self.seed, random.STREAM_SIGN, rows, first, self.scheme.s, out)

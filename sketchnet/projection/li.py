@@ -8,6 +8,7 @@ from decimal import Decimal, localcontext
 from functools import cached_property
 from math import sqrt
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class LiOperator(SparseOperator):
         return plan_rows(X.indptr, self.d, self.k, 16 + 18 * (self.per_entry + 1), budget)
 
     def run(self, X, out, plan, kernels, done=0) -> Iterator[int]:
-        p = None if plan.compact or done == len(plan.units) else self._rows(np.arange(self.d), kernels)
+        p: Any = None if plan.compact or done == len(plan.units) else self._rows(np.arange(self.d), kernels)
         for number, unit in enumerate(plan.units[done:], start=done + 1):
             rows = X.rows(unit.rows)
             local = rows.indices

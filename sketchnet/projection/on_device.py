@@ -1,4 +1,4 @@
-"""Projecting on a CUDA device: rows that lie there, or rows of the host that pass through it piece by piece.
+"""Projecting on a CUDA device: rows of the host pass through it piece by piece.
 
 Pieces are double-buffered in pinned memory and on side streams: while one is multiplied, the next is brought and the
 last one's result is taken away.
@@ -7,9 +7,9 @@ last one's result is taken away.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import singledispatch
 from math import ceil
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,52 +30,6 @@ from sketchnet.projection.slicing import longest_row, row_slices, spans
 from sketchnet.projection.srht import SRHTOperator
 
 _ROOM = 2**30  # bytes on the GPU for pieces under way; more would not make them faster
-
-
-@dataclass(frozen=True)
-class DeviceRows:
-    """Sparse rows on a CUDA device, as in CsrBatch: offsets int64, ids int32 or int64, values float32; checked."""
-
-    indptr: torch.Tensor
-    indices: torch.Tensor
-    values: torch.Tensor
-    n_columns: int
-
-    def __post_init__(self) -> None:
-        dtypes = self.indptr.dtype, self.indices.dtype, self.values.dtype
-        if dtypes not in [(torch.int64, ids, torch.float32) for ids in (torch.int32, torch.int64)]:
-            raise InputError(f"offsets, ids and values have dtypes {dtypes}; they must be int64, int32 or 64, float32")
-        if len({tensor.device for tensor in self.arrays}) > 1 or not self.values.is_cuda:
-            raise InputError("offsets, ids and values must lie on one CUDA device")
-        if not all(tensor.ndim == 1 and tensor.is_contiguous() for tensor in self.arrays):
-            raise InputError("offsets, ids and values must be contiguous lines of numbers")
-        if len(self.values) != len(self.indices):
-            raise InputError(f"there are {len(self.indices)} column ids but {len(self.values)} values")
-        if len(self.indptr) == 0 or int(self.indptr[-1] - self.indptr[0]) > len(self.indices):
-            raise InputError(f"the row offsets do not fit {len(self.indices)} stored entries")
-        if self.n_rows and bool((self.indptr[1:] < self.indptr[:-1]).any()):
-            raise InputError("the row offsets must not fall")
-        if len(self.indices):
-            least, most = self.indices.aminmax()
-            if least < 0 or most >= self.n_columns:
-                raise InputError(f"column ids run from {least} to {most}; allowed are 0 to {self.n_columns - 1}")
-            if not all(torch.isfinite(bound) for bound in self.values.aminmax()):
-                raise InputError("Input X contains NaN or infinity")
-
-    @classmethod
-    def of(cls, batch, device: str | torch.device = "cuda") -> DeviceRows:
-        """The rows of a CsrBatch or a scipy matrix, copied to the device."""
-        batch = as_csr(batch, batch.n_columns if isinstance(batch, CsrBatch) else batch.shape[1])
-        arrays = batch.indptr.astype(np.int64), batch.indices.copy(), batch.values.astype(np.float32)
-        return cls(*(torch.from_numpy(array).to(device) for array in arrays), batch.n_columns)
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.indptr) - 1
-
-    @property
-    def arrays(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        return self.indptr, self.indices, self.values
 
 
 def _gpu(device: str | torch.device) -> torch.device:
@@ -243,29 +197,20 @@ def _put(target: torch.Tensor, span: slice, arrived: torch.Tensor, taken: torch.
 
 def project_on_device(
     operator: Operator, X, *, device="cuda", dtype=torch.float32, out=None, memory: str | int | None = None
-) -> torch.Tensor | np.ndarray:
-    """X @ P, computed on a CUDA device; X is a CsrBatch, a scipy matrix or DeviceRows.
+) -> Any:
+    """X @ P, computed on a CUDA device; X is a CsrBatch or a scipy matrix.
 
     The result is a tensor on the device, float32 or bfloat16, unless `out` takes it: a tensor there, or an array or
     tensor of the host, into which slices of rows are streamed. What is used on the GPU beyond X and the result stays
     within `memory`, 1 GiB unless given.
     """
-    gpu = X.values.device if isinstance(X, DeviceRows) else _gpu(device)
-    if isinstance(X, DeviceRows) and X.n_columns != operator.d:
-        raise InputError(f"X has {X.n_columns} columns, but the projection was made for {operator.d}")
-    X = X if isinstance(X, DeviceRows) else as_csr(X, operator.d)
+    gpu, X = _gpu(device), as_csr(X, operator.d)
     with torch.cuda.device(gpu):
         out = _result(operator, X.n_rows, gpu, dtype) if out is None else _checked(out, (X.n_rows, operator.k), gpu)
         on_gpu = isinstance(out, torch.Tensor) and out.is_cuda
-        if isinstance(X, DeviceRows):
-            if on_gpu:
-                product_on(operator, gpu)(*X.arrays, out)
-            else:
-                _to_host(operator, X, out, gpu, memory)
-        else:
-            how = operator, X, device_slices(X, operator.k, memory, out.itemsize), gpu
-            for _ in pieces(*how, into=out) if on_gpu else run_on_device(*how, out):
-                pass
+        how = operator, X, device_slices(X, operator.k, memory, out.itemsize), gpu
+        for _ in pieces(*how, into=out) if on_gpu else run_on_device(*how, out):
+            pass
     return out
 
 
@@ -278,18 +223,6 @@ def project_into(operator: Operator, X, out: np.ndarray, device: str, memory: st
     check_finite(X)
     for span in spans(len(X), max(1, DEFAULT_BUDGET // (2 * 24 * operator.d))):
         project_into(operator, sparse_rows(X[span]), out[span], device, memory)
-
-
-def _to_host(operator: Operator, X: DeviceRows, out, gpu: torch.device, memory) -> None:
-    """Rows that lie on the GPU, to the host; nothing is brought, so one buffer does."""
-    target, product = torch.from_numpy(out) if isinstance(out, np.ndarray) else out, product_on(operator, gpu)
-    room = _ROOM if memory is None else min(_ROOM, parse_memory(memory))
-    for span in spans(X.n_rows, max(1, room // (operator.k * target.itemsize))):
-        indptr = X.indptr[span.start : span.stop + 1]
-        entries = slice(*(indptr[[0, -1]] - X.indptr[0]).tolist())
-        result = torch.empty((span.stop - span.start, operator.k), dtype=target.dtype, device=gpu)
-        product(indptr, X.indices[entries], X.values[entries], result)
-        target[span].copy_(result)
 
 
 def _result(operator: Operator, n: int, gpu: torch.device, dtype) -> torch.Tensor:

@@ -77,7 +77,7 @@ def project_to_file(
         done = _done(path, job, overwrite)
         if was_ended(path) and done == total:
             return np.load(path, mmap_mode="r" if X.n_rows else None)
-        if path.exists() and not overwrite:
+        if os.path.lexists(path) and not overwrite:
             raise _exists(path)
         out = _open(path, shape, dtype, overwrite) if done else None
         if out is None:
@@ -98,7 +98,7 @@ def project_to_file(
 
 def check_output(path: Path, overwrite: bool) -> None:
     """What `project_to_file` would refuse can be known before rows are read."""
-    if path.exists() and not overwrite and not was_ended(path):
+    if os.path.lexists(path) and not overwrite and not was_ended(path):
         raise _exists(path)
 
 

@@ -109,7 +109,7 @@ class Operator(ABC):
         """X @ P for X with d columns: sparse or dense, of NumPy, scipy or torch, a `CsrBatch`, or a data set on disk (a
         `ShardSet`, or its folder), which is projected shard by shard.
 
-        The result is a dense array, float64 if X is float64 and float32 otherwise unless `dtype` or `out` say so. With
+        The result is a dense array, float32 if X is float32 and float64 otherwise unless `dtype` or `out` say so. With
         `sparse_output` the sparse schemes return a scipy CSR array. `memory` bounds what is used beyond X and the
         result. Repeated ids in a row add up; NaN, infinity and ids outside [0, d) are errors. With `device="cuda"` rows
         pass through a GPU, and `memory` bounds what is used there; "auto" takes one if there is one and it pays.
@@ -155,6 +155,10 @@ class Operator(ABC):
     def entries(self, rows: np.ndarray, columns: slice, kernels: ModuleType) -> np.ndarray:
         """P[rows, columns] / scale."""
 
+    def _apply_to_sparse(self, parts: list, dtype, budget: int, kernels: ModuleType):
+        """X @ P as a scipy CSR array, where rows of P are sparse."""
+        raise NotImplementedError
+
     def _apply_to_dense(self, X: np.ndarray, out: np.ndarray, budget: int, kernels: ModuleType) -> None:
         check_finite(X)
         for span in spans(len(X), max(1, budget // (2 * 24 * self.d))):  # ids, values and their like: half the budget
@@ -193,9 +197,9 @@ def _check_within(least: int, most: int, limit: int, what: str) -> None:
         raise InputError(f"{what} ids run from {least} to {most}; allowed are 0 to {limit - 1}")
 
 
-def output_dtype(given: np.dtype, dtype) -> np.dtype:
-    """float32, unless the input is float64 or the caller asks otherwise."""
-    dtype = np.dtype(dtype or (np.float64 if given == np.float64 else np.float32))
+def output_dtype(given: np.dtype, dtype=None) -> np.dtype:
+    """Return float32 for float32 and float64 for all else, as scikit-learn does, unless the caller asks for a type."""
+    dtype = np.dtype(dtype or (np.float32 if given == np.float32 else np.float64))
     if dtype not in (np.float32, np.float64):
         raise InputError(f"dtype {dtype} is not possible; results are float32 or float64")
     return dtype

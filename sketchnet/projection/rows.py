@@ -16,7 +16,7 @@ def opened(X):
     return open_shards(X) if isinstance(X, str | Path) else X
 
 
-def checked_parts(X, n_columns: int) -> list[CsrBatch] | list[np.ndarray]:
+def checked_parts(X, n_columns: int) -> list:
     """The shards of a data set (a `ShardSet`, or its folder), else a single part: a dense array, or sparse rows."""
     X = without_torch(opened(X))
     if isinstance(X, ShardSet):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse import csr_array, vstack
 
 from sketchnet.data.csr import CsrBatch, check_finite, sparse_rows
 from sketchnet.kernels import backend as kernel_backend
@@ -31,16 +31,16 @@ class SparseOperator(Operator):
         """(indptr, codes) of the given rows of P / scale, where a learnable layer begins; for codes see `_rows`."""
         return self._rows(ids, kernel_backend())
 
-    def _matrix(self, ids, kernels) -> sparse.csr_array:
+    def _matrix(self, ids, kernels) -> csr_array:
         indptr, codes = self._rows(ids, kernels)
         signs, columns = np.where(codes < 0, -1.0, 1.0), np.where(codes < 0, ~codes, codes)
-        return sparse.csr_array((signs, columns, indptr), shape=(len(ids), self.k))
+        return csr_array((signs, columns, indptr), shape=(len(ids), self.k))
 
     def entries(self, rows, columns, kernels) -> np.ndarray:
         return self._matrix(rows, kernels)[:, columns].toarray()
 
-    def _apply_to_sparse(self, parts: list, dtype, budget: int, kernels) -> sparse.csr_array:
-        products = [sparse.csr_array((0, self.k), dtype=dtype)]
+    def _apply_to_sparse(self, parts: list, dtype, budget: int, kernels) -> csr_array:
+        products = [csr_array((0, self.k), dtype=dtype)]
         for X in parts:
             if not isinstance(X, CsrBatch):
                 check_finite(X)
@@ -48,15 +48,15 @@ class SparseOperator(Operator):
             # The result follows the non-zeros, not k, so units may have as many rows as if there were one output.
             plan = plan_rows(X.indptr, 2**63, 1, 16 + 48 * (self.per_entry + 1), budget)
             products += [self._product(X.rows(unit.rows), dtype, kernels) for unit in plan.units]
-        return sparse.vstack(products, format="csr")
+        return vstack(products, format="csr")
 
-    def _product(self, X: CsrBatch, dtype, kernels) -> sparse.csr_array:
+    def _product(self, X: CsrBatch, dtype, kernels) -> csr_array:
         """Only outputs that some row reaches have a place meanwhile: scipy's product takes memory and time for each."""
         ids, local = kernels.compact_columns(X.indices, self.d)
-        rows = sparse.csr_array((X.values.astype(dtype), local, X.indptr - X.indptr[0]), shape=(X.n_rows, len(ids)))
+        rows = csr_array((X.values.astype(dtype), local, X.indptr - X.indptr[0]), shape=(X.n_rows, len(ids)))
         matrix = (self._matrix(ids, kernels) * self.scale).astype(dtype)
         reached, places = np.unique(matrix.indices, return_inverse=True)
-        matrix = sparse.csr_array((matrix.data, places, matrix.indptr), shape=(len(ids), len(reached)))
+        matrix = csr_array((matrix.data, places, matrix.indptr), shape=(len(ids), len(reached)))
         product = rows @ matrix
         product.eliminate_zeros()
-        return sparse.csr_array((product.data, reached[product.indices], product.indptr), shape=(X.n_rows, self.k))
+        return csr_array((product.data, reached[product.indices], product.indptr), shape=(X.n_rows, self.k))

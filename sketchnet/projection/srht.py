@@ -64,13 +64,15 @@ class SRHT(Scheme):
 
 
 class SRHTOperator(Operator):
+    scheme: SRHT
+
     def __init__(self, scheme: SRHT, d: int, seed: int):
-        d, is_sparse = check_integer("d", d, 1, 2**63), scheme.form == "sparse"
+        d, density = check_integer("d", d, 1, 2**63), scheme.density  # which the subsampled form has none of
         # Rows of H are drawn without replacement, so there must be k of them.
-        self.size = 1 << ((d if is_sparse else max(d, scheme.k)) - 1).bit_length()
-        scale = sqrt(1 / (scheme.k * self.size * scheme.density)) if is_sparse else sqrt(1 / scheme.k)
+        self.size = 1 << ((max(d, scheme.k) if density is None else d) - 1).bit_length()
+        scale = sqrt(1 / scheme.k) if density is None else sqrt(1 / (scheme.k * self.size * density))
         super().__init__(scheme, d, seed, scale)
-        self._per_column = scheme.density * self.size if is_sparse else 1.0
+        self._per_column = 1.0 if density is None else density * self.size
 
     @cached_property
     def key(self):
@@ -97,6 +99,7 @@ class SRHTOperator(Operator):
 
     @cached_property
     def thresholds(self) -> np.ndarray:
+        assert self.scheme.density is not None
         return random.skip_thresholds(Decimal(self.scheme.density), self.size)
 
     def picks(self, columns: slice, kernels):

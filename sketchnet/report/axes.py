@@ -25,15 +25,14 @@ class Axis:
         """From 0 to 1, for what lies within."""
         if self.names:
             return (self.names.index(str(value)) + 0.5) / len(self.names)
-        low, high, value = (log10(x) for x in (self.low, self.high, value)) if self.log else self._plain(value)
-        return (value - low) / (high - low)
-
-    def _plain(self, value: float) -> tuple[float, float, float]:
-        return self.low, self.high, value
+        low, high, number = self.low, self.high, float(value)
+        if self.log:
+            low, high, number = map(log10, (low, high, number))
+        return (number - low) / (high - low)
 
     def shows(self, value: float | str) -> bool:
         """Whether it has a place: a logarithm has none for zero."""
-        return bool(self.names) or (isfinite(value) and (value > 0 or not self.log))
+        return bool(self.names) or (isfinite(float(value)) and (float(value) > 0 or not self.log))
 
     def ticks(self) -> list[tuple[float, str]]:
         """(place, text) of each."""
@@ -49,7 +48,7 @@ def axis_for(title: str, values: Sequence[float | str], *, log: bool = False, ze
     """An axis with room for all values; texts among them make it an axis of names. `zero`: it begins there."""
     if any(isinstance(value, str) for value in values):
         return Axis(title, names=tuple(dict.fromkeys(map(str, values))))
-    found = [value for value in values if isfinite(value) and (value > 0 or not log)]
+    found = [float(value) for value in values if isfinite(float(value)) and (float(value) > 0 or not log)]
     if not found:
         return Axis(title, *((1.0, 10.0) if log else (0.0, 1.0)), log)
     low, high = min(found), max(found)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,8 @@ class Table:
     """
 
     caption: str
-    header: list[Content]
-    rows: list[list[Content]]
+    header: Sequence[Content]
+    rows: Sequence[Sequence[Any]]  # of Content
     heads: int = 1
     shades: list[list[float]] | None = None
 

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from sketchnet.report.document import (
-    Claims,
-    Code,
-    Command,
-    Content,
-    Facts,
-    Figure,
-    Link,
-    Number,
-    Page,
-    Quiet,
-    Section,
-    Table,
-    Text,
-    Tiles,
-    Verdict,
-    parts,
-)
+from sketchnet.escapes import escape_controls
+from sketchnet.report import document
 
 _MARKS = re.compile(r"([\\`*_{}\[\]>#|~&$])")  # what Markdown or HTML would take for markup
 
 
-def markdown_of(page: Page) -> str:
+def markdown_of(page: document.Page) -> str:
     pieces = [f"# {_plain(page.title)}", _plain(page.about)]
     for section in page.sections:
         pieces += _section(section)
-    return "\n\n".join(pieces) + "\n"
+    return escape_controls("\n\n".join(pieces) + "\n", but="\n")
 
 
-def _section(section: Section) -> list[str]:
+def _section(section: document.Section) -> list[str]:
     label = f" ({_code(section.label)})" if section.label else ""
     title = f'<a id="{_anchor(section.anchor)}"></a>\n\n## {_plain(section.title)}{label}'
     return [title, *(text for block in section.blocks if (text := _block(block)))]
@@ -41,57 +26,57 @@ def _section(section: Section) -> list[str]:
 
 def _block(block) -> str:
     return {
-        Text: lambda: _content(block.content),
-        Command: lambda: "\n".join("    " + line for line in block.text.splitlines()),
-        Facts: lambda: "\n".join(f"- {_plain(name)}: {_content(content)}" for name, content in block.rows),
-        Tiles: lambda: _tiles(block),
-        Table: lambda: _table(block),
-        Claims: lambda: "\n".join(
+        document.Text: lambda: _content(block.content),
+        document.Command: lambda: "\n".join("    " + line for line in block.text.splitlines()),
+        document.Facts: lambda: "\n".join(f"- {_plain(name)}: {_content(content)}" for name, content in block.rows),
+        document.Tiles: lambda: _tiles(block),
+        document.Table: lambda: _table(block),
+        document.Claims: lambda: "\n".join(
             [
                 f"{_plain(block.title)}:",
                 "",
                 *(f"- **{_plain(verdict.word)}**: {_plain(x)}" for x, verdict in block.rows),
             ]
         ),
-        Figure: lambda: "\n\n".join(
+        document.Figure: lambda: "\n\n".join(
             [f"*{_plain(block.caption)}*", *([_table(block.numbers)] if block.numbers is not None else [])]
         ),
     }[type(block)]()
 
 
-def _tiles(tiles: Tiles) -> str:
+def _tiles(tiles: document.Tiles) -> str:
     found = ", ".join(f"{number.shown} {_plain(what)}" for number, what, _ in tiles.rows)
     return f"**{_plain(tiles.title)}:** {found}"
 
 
-def _table(table: Table) -> str:
+def _table(table: document.Table) -> str:
     lines = [_line(table.header), "|" + "|".join(_rule(table, column) for column in range(len(table.header))) + "|"]
     return "\n".join([f"{_plain(table.caption)}:", "", *lines, *map(_line, table.rows)])
 
 
-def _rule(table: Table, column: int) -> str:
-    figures = any(isinstance(part, Number) for row in table.rows for part in parts(row[column]))
+def _rule(table: document.Table, column: int) -> str:
+    figures = any(isinstance(part, document.Number) for row in table.rows for part in document.parts(row[column]))
     return "---:" if figures and column >= table.heads else "---"
 
 
-def _line(row: list[Content]) -> str:
+def _line(row: Sequence[document.Content]) -> str:
     return "| " + " | ".join(_content(content) for content in row) + " |"
 
 
-def _content(content: Content) -> str:
-    return "".join(map(_part, parts(content)))
+def _content(content: document.Content) -> str:
+    return "".join(map(_part, document.parts(content)))
 
 
 def _part(part) -> str:
-    if isinstance(part, Number):
+    if isinstance(part, document.Number):
         return part.shown
-    if isinstance(part, Verdict):
+    if isinstance(part, document.Verdict):
         return f"**{_plain(part.word)}**"
-    if isinstance(part, Code):
+    if isinstance(part, document.Code):
         return _code(part.text)
-    if isinstance(part, Link):
+    if isinstance(part, document.Link):
         return f"[{_plain(part.text)}](#{_anchor(part.anchor)})"
-    return _plain(part.text if isinstance(part, Quiet) else part)
+    return _plain(part.text if isinstance(part, document.Quiet) else part)
 
 
 def _plain(text: str) -> str:

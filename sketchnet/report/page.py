@@ -5,33 +5,17 @@ from __future__ import annotations
 from html import escape
 from importlib.resources import files
 
-from sketchnet.report.document import (
-    Claims,
-    Code,
-    Command,
-    Content,
-    Facts,
-    Figure,
-    Link,
-    Number,
-    Page,
-    Quiet,
-    Section,
-    Table,
-    Text,
-    Tiles,
-    Verdict,
-    parts,
-)
+from sketchnet.escapes import escape_controls
+from sketchnet.report import document
 
 # Nothing may be loaded, nothing executed, whatever a name in the data says.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
-def html_of(page: Page) -> str:
+def html_of(page: document.Page) -> str:
     style = files("sketchnet.report").joinpath("page.css").read_text(encoding="utf-8")
     sections = "\n".join(_section(section) for section in page.sections)
-    return f"""<!DOCTYPE html>
+    content = f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -53,9 +37,10 @@ def html_of(page: Page) -> str:
 </body>
 </html>
 """
+    return escape_controls(content, but="\n")
 
 
-def _section(section: Section) -> str:
+def _section(section: document.Section) -> str:
     anchor = escape(section.anchor)
     label = f'<p class="label"><a href="#{anchor}">{escape(section.label)}</a></p>' if section.label else ""
     blocks = "\n".join(_block(block) for block in section.blocks)
@@ -65,41 +50,41 @@ def _section(section: Section) -> str:
 
 def _block(block) -> str:
     return {
-        Text: lambda: f"<p>{_content(block.content)}</p>",
-        Command: lambda: f'<pre class="command" tabindex="0"><code>{escape(block.text)}</code></pre>',
-        Facts: lambda: _facts(block),
-        Tiles: lambda: _tiles(block),
-        Table: lambda: _table(block),
-        Claims: lambda: _claims(block),
-        Figure: lambda: _figure(block),
+        document.Text: lambda: f"<p>{_content(block.content)}</p>",
+        document.Command: lambda: f'<pre class="command" tabindex="0"><code>{escape(block.text)}</code></pre>',
+        document.Facts: lambda: _facts(block),
+        document.Tiles: lambda: _tiles(block),
+        document.Table: lambda: _table(block),
+        document.Claims: lambda: _claims(block),
+        document.Figure: lambda: _figure(block),
     }[type(block)]()
 
 
-def _content(content: Content) -> str:
-    return "".join(map(_part, parts(content)))
+def _content(content: document.Content) -> str:
+    return "".join(map(_part, document.parts(content)))
 
 
 def _part(part) -> str:
-    if isinstance(part, Number):
+    if isinstance(part, document.Number):
         name = f' data-name="{escape(part.name)}"' if part.name else ""
         return f'<span class="number" data-value="{part.value!r}"{name}>{escape(part.shown)}</span>'
-    if isinstance(part, Verdict):
+    if isinstance(part, document.Verdict):
         return f'<span class="verdict {part.tone}">{escape(part.word)}</span>'
-    if isinstance(part, Code):
+    if isinstance(part, document.Code):
         return f"<code>{escape(part.text)}</code>"
-    if isinstance(part, Quiet):
+    if isinstance(part, document.Quiet):
         return f'<span class="quiet-text">{escape(part.text)}</span>'
-    if isinstance(part, Link):
+    if isinstance(part, document.Link):
         return f'<a href="#{escape(part.anchor)}">{escape(part.text)}</a>'
     return escape(part)
 
 
-def _facts(facts: Facts) -> str:
+def _facts(facts: document.Facts) -> str:
     rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{_content(content)}</dd></div>" for name, content in facts.rows)
     return f'<dl class="facts">{rows}</dl>'
 
 
-def _tiles(tiles: Tiles) -> str:
+def _tiles(tiles: document.Tiles) -> str:
     rows = "".join(
         f'<li class="{tone}"><strong>{_part(number)}</strong> <span>{escape(what)}</span></li>'
         for number, what, tone in tiles.rows
@@ -107,12 +92,12 @@ def _tiles(tiles: Tiles) -> str:
     return f'<div class="tiles"><h3>{escape(tiles.title)}</h3><ul>{rows}</ul></div>'
 
 
-def _claims(claims: Claims) -> str:
+def _claims(claims: document.Claims) -> str:
     rows = "".join(f"<li>{_part(verdict)} <span>{escape(text)}</span></li>" for text, verdict in claims.rows)
     return f'<h3>{escape(claims.title)}</h3><ul class="claims">{rows}</ul>'
 
 
-def _table(table: Table) -> str:
+def _table(table: document.Table) -> str:
     figures = [_has_number([row[column] for row in table.rows]) for column in range(len(table.header))]
     header = "".join(
         f'<th scope="col"{_class(column, figures, table.heads)}>{_content(content)}</th>'
@@ -142,28 +127,28 @@ def _table(table: Table) -> str:
     return f'{seen}<div class="scroll" {name}><table>{caption}{body}</table></div>'
 
 
-def _has_number(column: list[Content]) -> bool:
-    return any(isinstance(part, Number) for content in column for part in parts(content))
+def _has_number(column: list[document.Content]) -> bool:
+    return any(isinstance(part, document.Number) for content in column for part in document.parts(content))
 
 
 def _class(column: int, figures: list[bool], heads: int) -> str:
     return ' class="figure"' if figures[column] and column >= heads else ""
 
 
-def _shade(table: Table, row: int, column: int) -> str:
+def _shade(table: document.Table, row: int, column: int) -> str:
     if table.shades is None:
         return ""
     return f' style="--share: {100 * table.shades[row][column]:.1f}%" data-shaded'
 
 
-def _span(table: Table, number: int) -> int:
+def _span(table: document.Table, number: int) -> int:
     rows = 1
     while number + rows < len(table.rows) and table.rows[number + rows][0] == "":
         rows += 1
     return rows
 
 
-def _figure(figure: Figure) -> str:
+def _figure(figure: document.Figure) -> str:
     key = "".join(f"<li>{sign}<span>{escape(name)}</span></li>" for sign, name in figure.key)
     key = f'<ul class="key">{key}</ul>' if key else ""
     kind = "panels" if len(figure.drawings) > 1 else "single"

@@ -76,10 +76,11 @@ def _learning(kind: str, history: list[dict]) -> list[Section]:
     epochs = _epochs(history)
     blocks: list[Block] = []
     if epochs:
-        kinds = [("loss", (("loss", "training"), ("valid_loss", "validation")))]
+        kinds: list[tuple[str, tuple]] = [("loss", (("loss", "training"), ("valid_loss", "validation")))]
         if kind != "autoencoder" and any("valid_error" in record for record in epochs):
             kinds.append(("error", (("valid_error", "validation"),)))
-        drawings, key = [], []
+        drawings: list[str] = []
+        key: list[tuple[str, str]] = []
         for title, lines in kinds:
             curves = []
             for name, words in lines:

@@ -1,6 +1,6 @@
 """The alternatives to projecting: columns chosen by a score, and directions of most mass (truncated SVD)."""
 
-from importlib import import_module
+from sketchnet.lazy import load_on_use
 
 _WHERE = {
     "chi2": "scores",
@@ -11,14 +11,5 @@ _WHERE = {
     "truncated_svd": "svd",
 }
 
-__all__ = list(_WHERE)
-
-
-def __getattr__(name: str):
-    if name in _WHERE:
-        return getattr(import_module(f"sketchnet.selection.{_WHERE[name]}"), name)
-    raise AttributeError(f"module 'sketchnet.selection' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__all__ = [*_WHERE]
+__getattr__, __dir__ = load_on_use(__name__, _WHERE)

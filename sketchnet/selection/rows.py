@@ -59,7 +59,7 @@ def as_rows(X) -> Rows:
         X = np.asarray(X)
         X = as_dense(X, X.shape[-1] if X.ndim else 0)
         check_finite(X)
-        rows = Rows([sparse_rows(X)], *X.shape, True)
+        rows = Rows([sparse_rows(X)], len(X), X.shape[1], True)
     if rows.n_columns == 0 or rows.n_rows == 0:
         raise InputError(f"X has {rows.n_rows} rows and {rows.n_columns} columns; at least one of each is needed")
     return replace(rows, parts=[_plain(part) for part in rows.parts])

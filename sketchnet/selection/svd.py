@@ -12,6 +12,8 @@ from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.projection import Gaussian
+from sketchnet.projection.operator import output_dtype
+from sketchnet.projection.rows import joined_dtype
 from sketchnet.selection.rows import Rows, as_rows, check_width
 
 _BLOCK_NUMBERS = 1 << 22  # of a block of rows times the directions
@@ -30,8 +32,9 @@ def truncated_svd(X, n_components: int, *, n_iter: int = 5, n_oversamples: int =
 
     Halko, Martinsson and Tropp's method. A random combination of the rows is multiplied `n_iter` times by X^T X, with
     an orthonormal basis made of it each time; the SVD of X within the span of the last basis is the result. That takes
-    n_iter + 2 passes over the rows, and memory for two d x (n_components + n_oversamples) matrices, float32 unless X is
-    float64. Components have the sign that makes their largest entry positive.
+    n_iter + 2 passes over the rows, and memory for two d x (n_components + n_oversamples) matrices: float32 if X is,
+    else float64. Singular values within the span are right to the rounding of the largest one in that type. Components
+    have the sign that makes their largest entry positive.
     """
     rows = as_rows(X).check()
     n, d = rows.n_rows, rows.n_columns
@@ -41,7 +44,7 @@ def truncated_svd(X, n_components: int, *, n_iter: int = 5, n_oversamples: int =
     k = check_integer("n_components", n_components, 1, min(n, d))
     n_iter = check_integer("n_iter", n_iter, 0, 1000)
     width = min(k + check_integer("n_oversamples", n_oversamples, 0, 10_000), n, d)
-    dtype = np.dtype(np.float64 if any(part.values.dtype == np.float64 for part in rows.parts) else np.float32)
+    dtype = output_dtype(joined_dtype(rows.parts))
     check_width(d, 2 * dtype.itemsize * width, f"a basis of {width} directions")
     rows, scale = _scaled(rows, dtype)
     basis = _orthonormal(_random_combinations(rows, width, seed, dtype))
@@ -50,16 +53,19 @@ def truncated_svd(X, n_components: int, *, n_iter: int = 5, n_oversamples: int =
         for block in _blocks(rows, width):
             backend().add_transposed(*block.arrays, multiply(block, basis), sums)
         basis = _orthonormal(sums)
-    gram = np.zeros((width, width))
+    triangle = np.empty((0, width))  # of the QR decomposition of the projected rows so far
     for block in _blocks(rows, width):
-        product = multiply(block, basis).astype(np.float64)
-        gram += product.T @ product
-    squares, turn = np.linalg.eigh(gram)
-    squares, turn = squares[::-1][:k], turn[:, ::-1][:, :k]
-    components = (basis @ turn.astype(dtype)).T
+        triangle = np.linalg.qr(np.vstack([triangle, multiply(block, basis)]), mode="r")
+    _, values, turn = np.linalg.svd(triangle)
+    with np.errstate(over="ignore"):
+        values = values[:k] / scale
+    components = (basis @ turn[:k].T.astype(dtype)).T
+    most = np.finfo(dtype).max
+    if values[0] > most:
+        raise InputError(f"the largest singular value of X is beyond {most:.3g}, the most that {dtype} can hold")
     signs = np.sign(components[np.arange(k), np.abs(components).argmax(axis=1)])
     components = components * np.where(signs == 0, 1, signs).astype(dtype)[:, None]
-    return TruncatedSVD(components, (np.sqrt(np.maximum(squares, 0)) / scale).astype(dtype))
+    return TruncatedSVD(components, values.astype(dtype))
 
 
 def _scaled(rows: Rows, dtype: np.dtype) -> tuple[Rows, float]:
@@ -74,9 +80,9 @@ def _scaled(rows: Rows, dtype: np.dtype) -> tuple[Rows, float]:
     return replace(rows, parts=parts), scale
 
 
-def multiply(rows: CsrBatch, table: np.ndarray) -> np.ndarray:
-    """rows @ table, where the table has a row for each column."""
-    out = np.empty((rows.n_rows, table.shape[1]), table.dtype)
+def multiply(rows: CsrBatch, table: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return rows @ table, where the table has a row for each column."""
+    out = np.empty((rows.n_rows, table.shape[1]), table.dtype) if out is None else out
     backend().wide_forward(*rows.arrays, table, out)
     return out
 

@@ -1,7 +1,21 @@
 """Training: tasks, optimisers and their schedules, the loop, checkpoints and history."""
 
-from sketchnet.training.config import TrainingConfig
-from sketchnet.training.model import Model, load_model
-from sketchnet.training.task import Task
+from sketchnet.lazy import load_on_use
 
-__all__ = ["Model", "Task", "TrainingConfig", "load_model"]
+# On first use: a module takes only what it needs of the rest.
+_WHERE = {
+    "Examples": "examples",
+    "Model": "model",
+    "Supervised": "course",
+    "Task": "task",
+    "TrainingConfig": "config",
+    "build_model": "defaults",
+    "choose_device": "defaults",
+    "evaluate": "steps",
+    "hold_back": "examples",
+    "load_model": "model",
+    "train": "loop",
+}
+
+__all__ = [*_WHERE]
+__getattr__, __dir__ = load_on_use(__name__, _WHERE)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from typing import Any
 
 import numpy as np
 import torch
@@ -78,6 +79,11 @@ def is_known(settings: NetworkConfig, task: Task, config: TrainingConfig) -> boo
 
 class CapturedSteps(Steps):
     """The steps of `PlainSteps` on a GPU, with checkpoints that either can go on from."""
+
+    _rows: Any  # these four from the start to `close`
+    _tables: Any
+    _optimiser: Any
+    _graph: Any
 
     def __init__(
         self,

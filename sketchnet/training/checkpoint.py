@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from safetensors.torch import save_file
 from sketchnet.errors import InputError, StorageError
 from sketchnet.storage import (
     check_regular,
+    make_folder,
     read_json,
     remove,
     replacing,
@@ -44,8 +46,9 @@ def write_tensors(path: Path, tensors: dict[str, torch.Tensor], notes: dict | No
     with replacing(path) as new:
         try:
             save_file(plain, new, {"notes": json.dumps(notes or {})})
-        except SafetensorError as error:  # its way to say that the system refused to write
-            raise OSError(None, str(error)) from None
+        except SafetensorError as error:  # its way to say that the system refused to write, and why
+            number = re.search(r"\(os error (\d+)\)", str(error))
+            raise OSError(number and int(number[1]), str(error)) from None
         os.chmod(new, 0o666 & ~_umask())  # safetensors writes for the owner alone
 
 
@@ -104,8 +107,7 @@ def end(folder: Path) -> None:
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Keep a folder, made if there is none, from other processes; what one left half done in it is settled."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with workspace(folder, inside=True):
         settle(folder)
         try:
@@ -181,6 +183,9 @@ def check_place(folder: Path) -> None:
     """Raise if a folder holds what a model would spoil: a data set, or another program's files."""
     if (folder / "dataset.json").exists():
         raise InputError(f"{folder} is a data set; choose another folder for the model")
+    for name in FILES:
+        if (folder / name).is_symlink() and not (folder / name).exists():
+            raise InputError(f"{folder / name} is a link to nothing; remove it, or choose another folder")
     config = None
     with suppress(OSError, ValueError, RecursionError):  # a damaged file may have been a model's
         config = json.loads((folder / CONFIG).read_text())

@@ -36,7 +36,7 @@ class TrainingConfig:
     `pretrain`: each hidden layer first learns, for so many epochs, to model what the layer below makes of the rows
     (`pretraining/`), at `pretrain_rate`, which None leaves to the kinds of units. The RBMs start from small normal
     weights, or with `pretrain_init="li"` and the like from those of a random projection (`nn/rbm_init.py`); it is a
-    setting for `build_model`, `build_autoencoder` and `--set`.
+    setting for `build_model` and `build_autoencoder`.
     """
 
     epochs: int = 10

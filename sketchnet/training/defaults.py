@@ -16,6 +16,7 @@ from sketchnet.training.captured import is_known
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.model import Model
 from sketchnet.training.task import Task
+from sketchnet.training.threads import choose_threads, step_work
 
 _WORTHWHILE = 20_000  # rows from which on a GPU is taken unasked: compiling its kernels takes seconds
 _MANY, _RARE = 50, 0.01  # non-zeros of a row, and their share of all columns
@@ -81,7 +82,7 @@ def _names(config: type) -> set[str]:
     return {field.name for field in dataclasses.fields(config)}
 
 
-def describe(model: Model, n_rows: int) -> str:
+def describe(model: Model, n_rows: int, threads: int | None = None) -> str:
     """The settings in one paragraph, for people."""
     network, training = model.network.config, model.training
     front = f"{network.scheme} to {network.n_components} ({'learnt' if network.learn else 'fixed'})"
@@ -94,9 +95,15 @@ def describe(model: Model, n_rows: int) -> str:
             f"dropout {network.dropout:g}, of features {network.feature_dropout:g}",
             f"{training.optimiser} with rate {training.rate:g}, l2 {training.l2:g}",
             f"{training.epochs} epochs in batches of {training.batch_size}",
-            f"{model.network.device}, {torch.get_num_threads()} threads",
+            describe_device(model, threads),
         )
     )
+
+
+def describe_device(model: Model, threads: int | None) -> str:
+    """Where the network learns, and with how many of torch's threads."""
+    n = choose_threads(step_work(model.network, model.training.batch_size), threads)
+    return f"{model.network.device}, {n} thread{'s' * (n > 1)}"
 
 
 def choose_device(name: str, model: Model | None = None, n_rows: int = 0) -> torch.device:

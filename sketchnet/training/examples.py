@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from sketchnet import random
-from sketchnet.data.batches import Part
+from sketchnet.data.batches import Part, Rows
 from sketchnet.errors import InputError
 
 _FEWEST = 30  # rows that can tell one epoch from another
@@ -18,13 +19,13 @@ _FEWEST = 30  # rows that can tell one epoch from another
 class Examples:
     """Rows (a CsrBatch or a data set on disk), their encoded targets, and a weight for each if they differ."""
 
-    data: object
-    targets: object
+    data: Rows
+    targets: Any  # as the task encodes them: an array, or a sparse matrix of several labels a row
     weights: np.ndarray | None = None
 
     @cached_property
     def mean_weight(self) -> float:
-        return float(self.weights.mean())
+        return 1.0 if self.weights is None else float(self.weights.mean())
 
 
 def hold_back(examples: Examples, share: float, seed: int) -> tuple[Examples, Examples | None]:

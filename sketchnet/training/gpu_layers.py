@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from sketchnet.kernels import backend
 from sketchnet.nn import LearnableProjection
-from sketchnet.nn.table import TableLayer
 from sketchnet.training.optimisers import LazyAdam
 
 
 class Table:
     """The weights of a layer's columns on the GPU, with gradient and moments."""
 
-    def __init__(self, layer: TableLayer, device: torch.device):
+    offset: Any
+    outputs: Any
+
+    def __init__(self, layer: Any, device: torch.device):
         # Where the scheme's hash does not say it: the output that each weight leads to.
         looked_up = isinstance(layer, LearnableProjection) and not layer.one_each
         self.outputs = torch.from_numpy(layer.outputs()).to(device) if looked_up else None

@@ -79,12 +79,13 @@ class GpuAdam(_Dense):
         self._side.wait_stream(here)
         for (p, copy, gradient), moments in zip(self._gradients(), self._moments):
             with torch.cuda.stream(self._side if p.numel() < _SHORT else here):
-                gated = [p, *moments] if gate is not None and p is self._gated else []
+                gated: list = [p, *moments] if gate is not None and p is self._gated else []
                 before = [tensor.clone() for tensor in gated]
                 mine = rates[_OF_BIAS:] if self._frozen and p is self._gated else rates
                 how = moments, mine, LazyAdam.betas, LazyAdam.epsilon, p.ndim > 1
                 backend("gpu").adam_all(p, copy, gradient.contiguous(), *how)
                 for tensor, old in zip(gated, before):
+                    assert gate is not None
                     tensor.copy_(torch.where(gate > 0, tensor, old))
         here.wait_stream(self._side)
 
@@ -116,7 +117,7 @@ class GpuAdam(_Dense):
 
     def state(self, steps: int) -> dict[str, torch.Tensor]:
         """Under the names that torch's AdamW has for them."""
-        tensors = {}
+        tensors: dict[str, torch.Tensor] = {}
         for n, (p, (first, second)) in enumerate(zip(self._parameters, self._moments)):
             taken = self._since(steps) if p is self._gated else steps
             own = {"step": torch.tensor(float(taken)), "exp_avg": first, "exp_avg_sq": second}

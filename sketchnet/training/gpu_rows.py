@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import torch
@@ -76,6 +77,9 @@ def _settle() -> None:
 
 
 class _Rows:
+    csr: Any  # tensors, where the projection learns
+    projected: Any  # a tensor, where it does not
+
     def __init__(self, network: SketchNetwork, data, config: TrainingConfig):
         self._network, self._data, self._config, self._device = network, data, config, network.device
         self.batch, self.n_batches = min(config.batch_size, data.n_rows), -(-data.n_rows // config.batch_size)
@@ -119,7 +123,8 @@ class _Rows:
 class ResidentRows(_Rows):
     def __init__(self, network: SketchNetwork, data, config: TrainingConfig, note):
         super().__init__(network, data, config)
-        self.places, self._orders = self.order, {}  # orders of rows are made an epoch ahead
+        self.places = self.order
+        self._orders: dict = {}  # orders of rows are made an epoch ahead
         if network.config.learn:
             self.csr = self._bring()
             return
@@ -227,13 +232,13 @@ class StreamedRows(_Rows):
 
     def _pieces(self, batches) -> Iterator[tuple[list[np.ndarray], list[CsrBatch]]]:
         """As many batches as fit a window, again and again."""
-        numbers, held, n_rows, n_entries = [], [], 0, 0
+        numbers, held, n_rows, n_entries = list[np.ndarray](), list[CsrBatch](), 0, 0
         for rows, given in batches:
             batch = _as_kernels_want(self._network, given)
             entries = int(batch.indptr[-1])
             if held and (n_rows + len(rows) > self._most_rows or n_entries + entries > self._most_entries):
                 yield numbers, held
-                numbers, held, n_rows, n_entries = [], [], 0, 0
+                numbers, held, n_rows, n_entries = list[np.ndarray](), list[CsrBatch](), 0, 0
             numbers.append(rows)
             held.append(batch)
             n_rows, n_entries = n_rows + len(rows), n_entries + entries

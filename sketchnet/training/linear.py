@@ -13,6 +13,7 @@ layer is scaled.
 from __future__ import annotations
 
 import time
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -39,7 +40,7 @@ def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
     some = sample(examples, _TRIAL_ROWS, model.training.seed)
     plain, strength, margins = _plain(network, some, valid)
     # All rows are asked, not only those of the trial: the model is solved again on all of them.
-    weighed = None if has_negative(network, [examples, valid]) else _weighed(network, [some])
+    weighed: Any = None if has_negative(network, [examples, valid]) else _weighed(network, [some])
     if weighed is not None:
         both = (margins + weighed.margins(valid.data)) / 2
         weighed = weighed if _surely_better(_wrong(both, classes), _wrong(margins, classes)) else None
@@ -82,7 +83,7 @@ def blend_linear(model: Model, examples: Examples, valid: Examples) -> dict:
 
 def _plain(network: SketchNetwork, examples: Examples, valid: Examples) -> tuple[LinearSolver, float, np.ndarray]:
     """(solver, strength, margins of the validation rows) of the strength that makes the fewest errors there."""
-    solver, best = LinearSolver(network, [examples, valid]), None
+    solver, best = LinearSolver(network, [examples, valid]), cast(Any, None)
     for strength in _STRENGTHS:
         solver.solve(strength, n_parts=1)
         margins = solver.margins(valid.data)
@@ -109,13 +110,13 @@ def _surely_better(wrong: np.ndarray, than: np.ndarray) -> bool:
     return bool(than.sum() - wrong.sum() > _DOUBT * np.sqrt((wrong != than).sum()))
 
 
-def _scale_outputs(network: SketchNetwork, factor: float) -> None:
+def _scale_outputs(network: Any, factor: float) -> None:
     with torch.no_grad():
         for parameter in (network.layers[-1].weight, network.layers[-1].bias, network.wide.weight):
             parameter *= factor
 
 
-def _add(network: SketchNetwork, solver: LinearSolver, factor: float) -> None:
+def _add(network: Any, solver: LinearSolver, factor: float) -> None:
     """Add a solved model to the wide path; its tables are used up."""
     solver.weights *= np.float32(factor)
     with torch.no_grad():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,8 @@ class LinearSolver:
         softness = self._norms.mean(dtype=np.float64) / (2 * strength)
         # Many rows need few passes: each has taught the others much by then.
         passes = min(_PASSES, max(_FEWEST_PASSES, _ALL_PASSES // len(self._classes)))
-        best, kept, check = np.inf, None, 1
+        best, check = np.inf, 1
+        kept: Any = None
         for number in range(1, passes + 1):
             for numbers, batch in mixed_batches(self._network, self._parts[:n_parts], number):
                 arrays = (self._classes, self._alpha, self._squares, self._norms, self.weights, self.bias)

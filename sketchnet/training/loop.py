@@ -22,10 +22,12 @@ from sketchnet.memory import pages_kept, ran_out
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.course import Course, Progress, Run, Supervised, silent
+from sketchnet.training.divergence import explain_divergence
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 from sketchnet.training.processes import Processes
 from sketchnet.training.steps import Steps, batch_loss, choose_updates, set_seed
+from sketchnet.training.threads import step_work, thread_budget
 
 
 @pages_kept()
@@ -41,6 +43,7 @@ def train(
     report: Callable[[dict], None] = silent,
     tick: Callable[[int, int, str], None] = silent,
     loaded: float | None = None,
+    threads: int | None = None,
 ) -> None:
     """Train the model's network in place; afterwards it is the network of the best epoch on `valid`.
 
@@ -49,14 +52,21 @@ def train(
     `overwrite`. `report` is told each record of the history, `tick(done, total, note)` each step. Processes that
     torchrun started train together; all of them have the network in the end, the first one writes and reports. `course`
     is what comes before the epochs and after them. `loaded`: seconds that reading the rows took, for the history.
+    `threads`: at most so many, instead of what variables and torch's settings say.
     """
     course.check(model)
     run = Run(folder and Path(folder), memory, report, tick, team=Processes.found(), loaded=loaded)
     if not run.team.is_first:
         run.report, run.tick = silent, silent
-    if run.folder is None:
-        _train(model, examples, valid, course, run)
-        return
+    with thread_budget(step_work(model.network, model.training.batch_size), threads):
+        if run.folder is None:
+            _train(model, examples, valid, course, run)
+        else:
+            _train_in_folder(model, examples, valid, course, run, overwrite)
+
+
+def _train_in_folder(model: Model, examples: Examples, valid, course: Course, run: Run, overwrite: bool) -> None:
+    assert run.folder is not None
     with checkpoint.held(run.folder) if run.team.is_first else nullcontext(), _signals() as run.asked_to_stop:
         if run.team.first_says(run.team.is_first and _claim_folder(run.folder, model, overwrite)):
             model.network.load_state_dict(checkpoint.read_tensors(run.folder / checkpoint.WEIGHTS)[0])
@@ -101,7 +111,7 @@ def _claim_folder(folder: Path, model: Model, overwrite: bool) -> bool:
 def _train(model: Model, examples: Examples, valid: Examples | None, course: Course, run: Run) -> None:
     network, team = model.network, run.team
     run.resuming = run.folder is not None and (run.folder / checkpoint.CHECKPOINT).exists()
-    if run.resuming:
+    if run.folder is not None and run.resuming:
         tensors, run.progress = _read(run.folder)
     team.wait()  # until all have read what is about to change
     if run.loaded is not None:
@@ -114,20 +124,21 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course: Cou
     with torch.random.fork_rng(devices=_cuda(network)), closing(steps), team.training(network):
         if run.resuming:
             _load(tensors, network, steps)
+            del tensors  # else they stay until training ends
             run.begun -= run.progress.seconds
-        best = _Epochs(model, steps, valid, run).go()
+        best = _Epochs(model, steps, examples, valid, run).go()
     team.wait()
     if run.progress.best_epoch < 0:
-        raise TrainingError(f"no epoch gave a finite error: {_advice(model.training, run.folder)}")
+        raise TrainingError(f"no epoch gave a finite error: {_explain(model, examples, run)}")
     _finish(model, examples, valid, course, run, best)
 
 
 class _Epochs:
     """The epochs that `run.progress` leaves to do."""
 
-    def __init__(self, model: Model, steps: Steps, valid: Examples | None, run: Run):
-        self._network, self._config = model.network, model.training
-        self._steps, self._valid, self._run = steps, valid, run
+    def __init__(self, model: Model, steps: Steps, examples: Examples, valid: Examples | None, run: Run):
+        self._model, self._network, self._config = model, model.network, model.training
+        self._steps, self._examples, self._valid, self._run = steps, examples, valid, run
         self._best: dict[str, torch.Tensor] | None = None
 
     def go(self) -> dict[str, torch.Tensor] | None:
@@ -148,7 +159,7 @@ class _Epochs:
         for loss, weight in steps.epoch(state.epoch, state.step):
             if not np.isfinite(loss):
                 place = f"epoch {state.epoch + 1}, step {state.step + 1}"
-                raise TrainingError(f"the loss is {loss / weight} in {place}: {self._advice()}")
+                raise TrainingError(f"the loss is {loss / weight} in {place}: {self._explain()}")
             state.loss, state.weight = state.loss + loss, state.weight + weight
             state.step, state.seconds = state.step + 1, time.perf_counter() - self._run.begun
             done = state.epoch * steps.n_batches + state.step
@@ -175,7 +186,7 @@ class _Epochs:
             reached = self._steps.evaluate(self._valid)
             record |= {"valid_error": reached[0], "valid_loss": reached[1]}
         if team.any(not (all(map(np.isfinite, reached)) and _is_finite(network))):
-            raise TrainingError(f"epoch {state.epoch + 1} left weights too large: {self._advice()}")
+            raise TrainingError(f"epoch {state.epoch + 1} left weights too large: {self._explain()}")
         state.seconds = team.first_says(time.perf_counter() - self._run.begun)
         self._run.note({**record, "seconds": round(state.seconds, 3)})
         reached = (round(reached[0], 6), reached[1])  # errors of weights next to nothing are ties
@@ -197,13 +208,14 @@ class _Epochs:
         run = self._run
         if run.folder is None or not run.team.is_first:
             return
-        tensors = {f"network.{name}": tensor for name, tensor in self._network.state_dict().items()}
-        tensors |= {f"optimiser.{name}": tensor for name, tensor in self._steps.state().items()}
+        network, state = self._network.state_dict(), self._steps.state()
+        tensors = {f"network.{name}": network[name] for name in network if not _is_table(name, state)}
+        tensors |= {f"optimiser.{name}": tensor for name, tensor in state.items()}
         checkpoint.write_tensors(run.folder / checkpoint.CHECKPOINT, tensors, asdict(run.progress))
         checkpoint.write_history(run.folder, run.progress.history)
 
-    def _advice(self) -> str:
-        return _advice(self._config, self._run.folder)
+    def _explain(self) -> str:
+        return _explain(self._model, self._examples, self._run)
 
 
 def _finish(model: Model, examples: Examples, valid: Examples | None, course: Course, run: Run, best) -> None:
@@ -240,18 +252,19 @@ def _is_finite(network: nn.Module) -> bool:
     return all(bool(tensor.isfinite().all()) for tensor in network.state_dict().values())
 
 
-def _advice(config: TrainingConfig, folder: Path | None) -> str:
-    kept = f"; {folder} keeps the state before it" if folder is not None and checkpoint.has_begun(folder) else ""
-    return f"the rate {config.rate:g} may be too high, or values too large{kept}"
+def _explain(model: Model, examples: Examples, run: Run) -> str:
+    kept = run.folder is not None and checkpoint.has_begun(run.folder)
+    explained = explain_divergence(model, examples.data, model.training.rate)
+    return explained + (f"; {run.folder} keeps the state before it" if kept else "")
 
 
-def train_once(model: Model, examples: Examples, optimiser) -> None:
+def train_once(model: Model, examples: Examples, optimiser, threads: int | None = None) -> None:
     """One pass over examples at constant rates, for rows that come in portions; steps go on from the optimiser's."""
     network, task, config = model.network, model.task, model.training
-    order = {"seed": config.seed, "epoch": optimiser.steps}
+    order, work = {"seed": config.seed, "epoch": optimiser.steps}, step_work(network, config.batch_size)
     network.train()
     try:
-        with torch.random.fork_rng(devices=_cuda(network)):
+        with thread_budget(work, threads), torch.random.fork_rng(devices=_cuda(network)):
             for rows, batch in iterate_numbered(examples.data, config.batch_size, **order):
                 step = optimiser.steps
                 optimiser.schedule(0, None)
@@ -261,7 +274,8 @@ def train_once(model: Model, examples: Examples, optimiser) -> None:
                 loss = batch_loss(task, network(network.read(batch, key)), examples, rows, len(rows))
                 value = float(loss.detach())
                 if not np.isfinite(value):
-                    raise TrainingError(f"the loss is {value} in step {step + 1}: the rates may be too high")
+                    explained = explain_divergence(model, examples.data, config.rate)
+                    raise TrainingError(f"the loss is {value} in step {step + 1}: {explained}")
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
@@ -281,8 +295,14 @@ def _load(tensors: dict, network: nn.Module, steps: Steps) -> None:
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")
         parts[part][rest] = tensor
-    network.load_state_dict(parts["network"])
+    tables = {name: own for name, own in network.state_dict().items() if _is_table(name, parts["optimiser"])}
+    network.load_state_dict({**tables, **parts["network"]})
     steps.load_state(parts["optimiser"])
+
+
+def _is_table(name: str, state: dict) -> bool:
+    """Whether weights stand in the rows that the optimiser keeps: a checkpoint need not have them twice."""
+    return f"sparse.{name.removesuffix('.weight')}" in state
 
 
 @contextmanager
@@ -292,7 +312,7 @@ def _signals() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set
         return
-    before = {}
+    before: dict = {}
 
     def on_signal(number, frame):
         asked.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from sketchnet.nn.table import TableLayer
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.task import Task
+from sketchnet.training.threads import step_work, thread_budget
 
 _ROWS = 1024  # predicted at a time
 
@@ -26,14 +28,16 @@ _ROWS = 1024  # predicted at a time
 class Model:
     """`data` says how its rows were read (hashes, categories, the base of ids), so that others are read alike."""
 
-    network: SketchNetwork | Autoencoder
+    network: Any  # a SketchNetwork or an Autoencoder: courses know which
     task: Task
     training: TrainingConfig
     data: dict = field(default_factory=dict)
     history: list[dict] = field(default_factory=list)
-    _double: SketchNetwork | Autoencoder | None = field(default=None, repr=False, compare=False)
+    _double: Any = field(default=None, repr=False, compare=False)
 
-    def outputs(self, rows, progress: Callable[[int, int], None] | None = None) -> np.ndarray:
+    def outputs(
+        self, rows, progress: Callable[[int, int], None] | None = None, threads: int | None = None
+    ) -> np.ndarray:
         """The network's outputs (n x n_outputs), or codes, for a CsrBatch or a data set on disk, in pieces.
 
         Rows of float64 are computed in float64, so that a row's outputs hardly depend on its neighbours; others in
@@ -44,8 +48,8 @@ class Model:
             network.eval()
         if isinstance(rows, CsrBatch) and rows.values.dtype == np.float64:
             network, dtype = self._in_double(), np.float64
-        with torch.no_grad():
-            at_once = network.at_once if self.task.kind == "autoencoder" else _ROWS
+        at_once = network.at_once if self.task.kind == "autoencoder" else _ROWS
+        with torch.no_grad(), thread_budget(step_work(network, min(at_once, rows.n_rows)), threads):
             if isinstance(rows, CsrBatch) and rows.n_rows <= at_once:
                 return network(rows).cpu().numpy()
             outputs, done = np.empty((rows.n_rows, network.config.n_outputs), dtype), 0
@@ -56,7 +60,7 @@ class Model:
                     progress(done, rows.n_rows)
         return outputs
 
-    def _in_double(self) -> SketchNetwork | Autoencoder:
+    def _in_double(self) -> Any:
         if self._double is None:
             self._double = self.network.in_double()
         return self._double
@@ -112,12 +116,12 @@ def load_model(folder: str | Path) -> Model:
     try:
         task = Task.from_dict(content["task"])
         makes_codes = task.kind == "autoencoder"
-        config = (AutoencoderConfig if makes_codes else NetworkConfig)(**content["network"])
+        config: Any = (AutoencoderConfig if makes_codes else NetworkConfig)(**content["network"])
         training = TrainingConfig(**content["training"])
         if not makes_codes and config.n_outputs != task.n_outputs:
             raise InputError(f"{config.n_outputs} outputs do not fit the task's {task.n_outputs}")
         with torch.device("meta"):  # shapes without memory
-            network = (Autoencoder if makes_codes else SketchNetwork)(config)
+            network: Any = (Autoencoder if makes_codes else SketchNetwork)(config)
         data = content.get("data") or {}
         if not isinstance(data, dict):
             raise InputError(f"data is {data!r}; it is an object")

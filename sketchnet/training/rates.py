@@ -27,7 +27,8 @@ def choose_rates(model: Model, examples: Examples, valid: Examples | None, attem
     """
     given, settings = model.training, model.network.config
     some = model.network.columns(examples.data.rows(slice(0, min(examples.data.n_rows, 4096))))
-    row_sum = max(float(np.abs(some.values).sum()) / max(1, some.n_rows), 1e-12)
+    with np.errstate(over="ignore"):  # training then says that values are too large
+        row_sum = max(float(np.abs(some.values).sum()) / max(1, some.n_rows), 1e-12)
     rates = {
         name: {"sparse_rate": sparse, "wide_rate": wide / row_sum}
         for name, (sparse, wide) in {"bold": (0.1, 3.0), "even": (0.01, 1.0), "timid": (0.001, 0.1)}.items()
@@ -46,7 +47,7 @@ def choose_rates(model: Model, examples: Examples, valid: Examples | None, attem
                 tried[name] = next(record["valid_error"] for record in trial.history if "valid_error" in record)
             except TrainingError:
                 tried[name] = float("inf")
-        chosen = rates[min(tried, key=tried.get)]
+        chosen = rates[min(tried, key=lambda name: tried[name])]
     return {"stage": "rates", **chosen, **given_rates, **tried, "seconds": round(time.perf_counter() - begun, 3)}
 
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,7 +36,7 @@ class TrainingRows:
         if settings.learn or not (moments or (fits and self._can_cache)):
             return
         with reducing(note) as normalising, ThreadPoolExecutor(1) as pool:
-            rows, done, pending = None, 0, deque()
+            rows, done, pending = None, 0, deque[Any]()
             if fits and self._can_cache:
                 rows = np.empty((self._data.n_rows, settings.n_components), np.float32)
                 self._projected = torch.from_numpy(rows)

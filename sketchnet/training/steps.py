@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from sketchnet import random
 from sketchnet.data.batches import iterate_batches
@@ -57,7 +57,7 @@ class Steps(ABC):
 class EagerSteps(Steps):
     """Steps one after the other, on the processor, or with the dense layers on another device."""
 
-    def __init__(self, network: nn.Module, config: TrainingConfig, n_rows: int, team: Processes):
+    def __init__(self, network: Any, config: TrainingConfig, n_rows: int, team: Processes):
         self._network, self._config, self._team = network, config, team
         self._optimiser = make_optimiser(network, config)
         self._optimiser.shared = not team.alone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch.nn import functional
 
 from sketchnet.checks import check_real
 from sketchnet.errors import InputError
+from sketchnet.training.targets import as_numbers, check_finite_labels, mean_and_deviation, restore, standardise
 
 KINDS = ("binary", "multiclass", "multilabel", "regression", "autoencoder")
 
@@ -49,7 +51,8 @@ class Task:
         fits = expected.get(content["kind"], len(classes) > 0)
         if not fits or not all(isinstance(label, str | int | float) for label in classes):
             raise InputError(f"{len(classes)} classes are not possible for the task {content['kind']}")
-        mean, deviation = check_real("mean", content["mean"], -np.inf), check_real("deviation", content["deviation"])
+        mean = check_real("mean", content["mean"], -np.inf)
+        deviation = check_real("deviation", content["deviation"], math.ulp(0.0))
         return cls(content["kind"], classes, mean, deviation)
 
     @classmethod
@@ -60,12 +63,9 @@ class Task:
         labels = np.asarray(labels)
         if len(labels) == 0:
             raise InputError("there are no rows to learn from")
-        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-            row = int(np.flatnonzero(~np.isfinite(labels))[0])
-            raise InputError(f"label {labels[row]} of row {row} is not a finite number")
         if regression:
-            labels = labels.astype(np.float64)
-            return cls("regression", (), float(labels.mean()), float(labels.std()) or 1.0)
+            return cls("regression", (), *mean_and_deviation(as_numbers(labels)))
+        check_finite_labels(labels)
         classes = np.unique(labels)
         if labels.dtype.kind == "f" and len(classes) > 1000 and not np.array_equal(classes, np.round(classes)):
             raise InputError(f"the labels are {len(classes):,} different fractions: that is regression, not classes")
@@ -83,7 +83,7 @@ class Task:
             return labels.astype(np.float32)
         labels = np.asarray(labels)
         if self.kind == "regression":
-            return ((labels.astype(np.float64) - self.mean) / self.deviation).astype(np.float32)
+            return standardise(as_numbers(labels), self.mean, self.deviation)
         order = np.argsort(self.classes)  # names stand in the order of their numbers
         classes = np.asarray(self.classes)[order]
         try:
@@ -134,7 +134,7 @@ class Task:
     def decide(self, outputs: np.ndarray) -> np.ndarray:
         """Predicted labels; for "multilabel" an array of 0 and 1."""
         if self.kind == "regression":
-            return outputs[:, 0].astype(np.float64) * self.deviation + self.mean
+            return restore(outputs[:, 0], self.mean, self.deviation)
         if self.kind == "multilabel":
             return (outputs > 0).astype(np.int64)
         return np.asarray(self.classes)[self.numbers(outputs)]

@@ -12,7 +12,7 @@ from sketchnet.checks import import_extra
 @contextmanager
 def scalars(folder: Path) -> Iterator[Callable[[dict], None]]:
     """Gives a function that writes a record of the history."""
-    import_extra("tensorboard", "tensorboard", "--tensorboard")
+    import_extra("tensorboard", "tensorboard", "a log for TensorBoard")
     from torch.utils.tensorboard import SummaryWriter
 
     writer = SummaryWriter(folder)

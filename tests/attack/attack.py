@@ -54,16 +54,19 @@ class Scene:
         codes: Sequence[int] = (0, 2),
         blames: str = "",
         own: Sequence[str] = (),
+        tidied: Sequence[str] = (),
         memory: int = Bounds.memory,
         before: Callable[[], None] = lambda: None,
     ) -> Outcome:
-        """Run a command line and judge it. It may change what is its `own`, but not where the input is bad (2)."""
+        """Run a command line and judge it. It may change what is its `own`, but where the input is bad (2) only what
+        may be `tidied` away.
+        """
         child = Child([str(word) for word in command], self.here, before, Bounds(memory=memory))
         found = listing(self.here)
         (outcome,) = run(child)
         self.commands.append(outcome.command)
         self.wrongs += judge(outcome, codes, child.bounds, blames)
-        self.wrongs += changes(found, listing(self.here), () if outcome.code == 2 else own)
+        self.wrongs += changes(found, listing(self.here), tidied if outcome.code == 2 else own)
         return outcome
 
     def check(self, right: bool, kind: str, seen: str) -> None:

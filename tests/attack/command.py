@@ -139,7 +139,7 @@ def anonymous(pid: int) -> int:
 
 
 def _become(command: Sequence[str], here: Path, outputs: list[int], before: Callable[[], None]) -> None:
-    """Be `sketchnet COMMAND` in a folder, as a shell would start it, and end."""
+    """Be `sketchnet COMMAND` in a folder, or `python -m reproduction`, as a shell would start it, and end."""
     code = 1
     try:
         os.setsid()
@@ -156,8 +156,12 @@ def _become(command: Sequence[str], here: Path, outputs: list[int], before: Call
             errors="backslashreplace",
             write_through=True,
         )
-        sys.argv = ["sketchnet", *command]
-        from sketchnet.cli import main
+        if command[:1] == ["reproduction"]:
+            sys.argv = ["reproduction", *command[1:]]
+            from reproduction.commands import main
+        else:
+            sys.argv = ["sketchnet", *command]
+            from sketchnet.cli import main
 
         before()
         try:

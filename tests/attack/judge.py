@@ -42,7 +42,7 @@ def judge(outcome: Outcome, codes: Sequence[int], bounds: Bounds, blames: str = 
     wrongs += [Wrong("control", f"{where} has {bad}") for where, bad in _controls(out, err) if bad]
     lines = err.removesuffix("\n").split("\n") if err else []
     notes = [line for line in lines if line.endswith(_NOTE)] if outcome.code == 0 else []
-    if not all(line.startswith("sketchnet: ") for line in lines if line not in notes):
+    if not all(line.startswith(("sketchnet: ", "python -m reproduction: ")) for line in lines if line not in notes):
         wrongs.append(Wrong("lines", f"standard error has {err[-300:]!r}"))
     elif outcome.code and (len(lines) != 1 or not err.endswith("\n")):
         wrongs.append(Wrong("lines", f"{len(lines)} lines of error: {err[-300:]!r}"))

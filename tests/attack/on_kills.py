@@ -31,7 +31,7 @@ def _killed(scene: Scene, name: str) -> None:
     ended = not (scene.here / ".out.npy.sketchnet" / "job.json").exists() and (scene.here / "out.npy").exists()
     codes = (0, 2) if ended and name.startswith("project") else (0,)
     own = (*work.writes, *(path for path in what_is_left(scene.here) if path not in work.takes))
-    scene.run(*work.words(), codes=codes, own=own)
+    scene.run(*work.words(), codes=codes, own=own, tidied=(".out.npy.sketchnet",))
     for wrong in changes(whole.left, what_is_left(scene.here)):
         kind = "beside" if wrong.kind == "left" else "answer"
         scene.check(False, kind, f"after {how}: {wrong.seen}")

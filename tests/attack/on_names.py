@@ -38,7 +38,7 @@ def name_of_file(scene: Scene) -> None:
         (("synth", other, "-n", "50", "-d", "100", "--density", "0.1"), (other,)),
         (("ingest", f"{name}.svm", other, "--base", name), (other,)),
         (("ingest", "--columns", name, other), ()),
-        (("reproduce", name), ()),
+        (("reproduction", name), ()),
         ((name, other), ()),
         (("project", f"{name}.svm", f"{other}.npy", "--option", name), ()),
     ]

@@ -49,7 +49,8 @@ def _crowded(scene: Scene, name: str) -> None:
     (scene.here / "precious").mkdir()
     scene.put("precious/letter", b"the only copy\n")
     kinds = ("file", "link to a file", "folder", "link to a folder", "empty file", "dangling link")
-    kind = rng.choice(kinds[:4] if path.name == "results.jsonl" else kinds)  # to which results are added: no loss
+    # Results are added to an empty file, and an empty sign is taken for ours: nothing is lost by that.
+    kind = rng.choice(kinds[:4] if path.name in ("results.jsonl", "owner") else kinds)
     _lay(path, kind, scene.here / "precious")
     scene.commands.append(["#", f"{kind} at {path.relative_to(scene.here)}"])
     # Into the output itself, where it is a folder or leads to one, the verb writes. All that was there must stay.

@@ -76,7 +76,7 @@ WORKS = {
         "report rows --data rows.svm --out {to}/out.html --markdown {to}/out.md",
         ("out.html", "out.md"),
     ),
-    "reproduce": Work((), "reproduce tab:rp_layer_complexity --scale smoke --out {to}/out", ("out",)),
+    "reproduction": Work((), "reproduction tab:rp_layer_complexity --scale smoke --out {to}/out", ("out",)),
 }
 _TIMES = re.compile(rb'"(seconds|seconds_to_best|when|[a-z_]*seconds)": ("[^"]*"|[^,}\]]*)')
 

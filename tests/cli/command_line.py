@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from sketchnet.cli import main
 
 
-def sketchnet(*args, cwd, stdin=b""):
+def sketchnet(*args, cwd, stdin=b"", main=main):
     out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
     before = sys.argv, sys.stdin
     sys.argv, sys.stdin = ["sketchnet", *map(str, args)], io.TextIOWrapper(io.BytesIO(stdin))

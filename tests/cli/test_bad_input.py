@@ -1,6 +1,7 @@
 """What predict, evaluate, explain and train say to bad input. They change nothing."""
 
 import gzip
+import os
 import shutil
 import sys
 
@@ -25,6 +26,9 @@ from tests.cli.planted import TINY
         ("predict rows nan.npz", "NaN or infinity: nan in row 0, column 3"),
         ("predict rows far.svm", "far.svm:4:7: id '51' is too large; allowed are 1 to 50"),
         ("predict rows far.svm --columns 60", "far.svm:4:7: id '51' is too large; allowed are 1 to 50"),
+        ("evaluate rows far.svm --columns 60", "far.svm:4:7: id '51' is too large; allowed are 1 to 50"),
+        ("explain rows far.svm", "far.svm:4:7: id '51' is too large; allowed are 1 to 50"),
+        ("report rows --data far.svm --columns 60 --out x.html", "far.svm:4:7: id '51' is too large; allowed are 1 to"),
         ("predict rows wide.npz", "wide.npz has 60 columns; the model has 50"),
         ("predict rows large.svm", "the output for row 0 is not a finite number"),
         ("predict rows urls.txt --text", "the model was not trained on text"),
@@ -70,8 +74,6 @@ from tests.cli.planted import TINY
         ("evaluate urls urls.txt", "urls.txt has no labels"),
         ("evaluate table table.csv --label colour", "--label colour is not what the model learnt; that was answer"),
         ("evaluate urls classes.tsv --text-column 2 --label-column 1", "has the class 'ugly'; the model knows"),
-        ("evaluate rows rows.svm --calibration-plot plot.jpg", "it is a .png file"),
-        ("evaluate numbers numbers.svm --calibration-plot plot.png", "is for models that choose one class"),
         ("explain nothing rows.svm", "nothing is no model"),
         ("explain rows empty.svm", "empty.svm has no rows"),
         ("explain rows rows.svm --row 1000", "rows.svm has 240 rows; --row 1000 is beyond them"),
@@ -147,7 +149,6 @@ def test_bad_input(args, message, here):
         ("tensorboard", "train rows.svm --out new --tensorboard"),
         ("pyarrow", "train rows.parquet --out new"),
         ("zstandard", "train rows.svm.zst --out new"),
-        ("optuna", "reproduce tab:datasets_nnz --scale smoke --search 3 --out new"),
     ],
 )
 def test_a_missing_package_is_bad_usage(package, args, here, monkeypatch):
@@ -194,6 +195,19 @@ def test_how_to_read_is_said_of_files_alone(args, here):
     good("ingest", "rows.svm", "shards", cwd=here)
     message = "--label is for files, but shards is a folder: its rows have been read before"
     bad(*args.split(), "shards", "--label", "other", message=message, cwd=here)
+
+
+@pytest.mark.parametrize(
+    "args",
+    ["train rows.svm --out", "synth -n 50 -d 9 --density 0.5", "reproduce tab:datasets_nnz --scale smoke --out"],
+)
+def test_a_place_that_no_folder_can_take(args, tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:1\n0 2:1\n" * 20)
+    (tmp_path / "link").symlink_to("nowhere")
+    must = "it must be a folder, or a name that is free"
+    bad(*args.split(), "link", message=f"link is a link that leads nowhere; {must}", cwd=tmp_path)
+    bad(*args.split(), "rows.svm", message=f"rows.svm is a file; {must}", cwd=tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["link", "rows.svm"]
 
 
 def test_packed_standard_input(here):

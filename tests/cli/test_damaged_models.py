@@ -114,6 +114,21 @@ def test_damaged_and_hostile_models(spoil, here):
     assert not (here / "unpickled").exists()
 
 
+@pytest.mark.parametrize(
+    ("model", "change", "message"),
+    [
+        ("urls", lambda data: data["hasher"].update(seed="x"), "seed='x' is not possible"),
+        ("urls", lambda data: data["hasher"].update(surprise=1), "is damaged: TypeError: "),
+        ("table", lambda data: data["encoder"].update(n_columns=-1), "n_columns=-1 is not"),
+        ("table", lambda data: data["encoder"].update(missing=3), "is damaged: TypeError: "),
+    ],
+)
+def test_what_is_wrong_with_how_rows_are_read_names_the_file(model, change, message, here):
+    _config(lambda content: change(content["data"]))(here / model)
+    done = bad("predict", model, "rows.svm", message=message, cwd=here)
+    assert done.stderr.startswith(f"sketchnet: {model}/config.json")
+
+
 def test_a_model_for_which_memory_is_too_little_is_not_called_damaged(here, monkeypatch):
     def too_large(folder):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 36000000000 bytes")

@@ -91,7 +91,7 @@ def test_labels_that_some_lines_lack(tmp_path):
     (tmp_path / "a.svm").write_text("1 3:1\n 5:1\n1 4:2\n")
     done = sketchnet("ingest", "a.svm", "out", cwd=tmp_path)
     assert done.returncode == 2
-    assert "a.svm:2:2: the line has no label, but others have one; `--labels multi`" in done.stderr
+    assert "a.svm:2:2: the line has no label, but others have one; --labels multi allows" in done.stderr
     done = sketchnet("ingest", "a.svm", "multi", "--labels", "multi", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert open_shards(tmp_path / "multi")[:].label_indptr.tolist() == [0, 1, 1, 2]
@@ -131,7 +131,7 @@ def test_a_test_set_like_the_training_set(tmp_path):
     assert both.labels.tolist() == [1, 0, 1, 1, 0]
     assert both[:].indices.tolist() == [2, 0, 1, 0, 1]
     sketchnet("ingest", "test.csv", "alone", "--label", "y", cwd=tmp_path)
-    with pytest.raises(InputError, match="differ; ingest it --like"):
+    with pytest.raises(InputError, match="differ; read it as the other was"):
         open_shards(tmp_path / "train", tmp_path / "alone")
 
 
@@ -237,3 +237,11 @@ def test_files_without_checksums_are_told_once(tmp_path):
     done = in_process("ingest", "x.svm.zst", "out", cwd=tmp_path)
     said = "sketchnet: x.svm.zst was packed without checksums: damage may go unseen\n"
     assert (done.returncode, done.stderr) == (0, said)
+
+
+def test_synth_looks_at_both_places_before_it_makes_the_first(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "test").write_text("mine")
+    command = ("synth", "out", "-n", "20", "-d", "20", "--density", "0.1")
+    bad(*command, message="out/test is no folder; choose another name for the data set", cwd=tmp_path)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["test"]

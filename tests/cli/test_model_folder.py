@@ -44,6 +44,16 @@ def test_neither_a_data_set_nor_another_programs_folder_becomes_a_model(tmp_path
     assert contents(tmp_path) == before
 
 
+def test_a_link_to_nothing_is_not_replaced(tmp_path):
+    (tmp_path / "rows.svm").write_text(ROWS)
+    for name in checkpoint.FILES:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).symlink_to("nothing")
+        message = f"{name}/{name} is a link to nothing; remove it, or choose another folder"
+        bad("train", "rows.svm", "--out", name, *TINY, message=message, cwd=tmp_path)
+        assert [path.is_symlink() for path in (tmp_path / name).iterdir()] == [True]
+
+
 def test_rows_that_no_network_takes_leave_nothing_in_the_way(tmp_path):
     """Neither files of a model, nor an own folder removed."""
     (tmp_path / "rows.svm").write_text(ROWS + "1 1:1e300\n")

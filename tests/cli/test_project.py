@@ -209,7 +209,7 @@ def test_json_for_machines(folder):
         (["x.npz", "y.bin"], 2, "OUTPUT y.bin must end in .npy"),
         (["x.npz", "y.npy", "--scheme", "fourier"], 2, "there is no scheme 'fourier'; there are gaussian, "),
         (["x.npz", "y.npy", "-k", "0"], 2, "k=0 is not possible"),
-        (["x.npz", "y.npy", "--memory", "lots"], 2, "memory='lots' is not a size"),
+        (["x.npz", "y.npy", "--memory", "lots"], 2, "--memory lots is not a size"),
         (["x.npz", "y.npy", "--dtype", "int8"], 2, "--dtype int8 is not possible"),
         (["x.npz", "y.npy", "--option", "s"], 2, "--option s is not possible; write NAME=VALUE"),
         (["x.npz", "y.npy", "--seed", "-5"], 2, "seed=-5 is not possible"),

@@ -1,18 +1,15 @@
-"""`sketchnet report` as a person meets it: of results, of models of every kind, and of what is neither."""
+"""`sketchnet report` as a person meets it: of models of every kind, and of what is none."""
 
 import json
-import os
 import random
 import re
 import shutil
 
 import pytest
 
-from sketchnet import experiments
 from sketchnet.training.model import load_model
-from tests.cli.command_line import bad, contents, good, sketchnet
-from tests.report.made_up import EXPERIMENTS, write_results
-from tests.report.test_reproduction import Numbers, differences, expected
+from tests.cli.command_line import bad, good
+from tests.report.numbers import Numbers
 
 TINY = "--components 16 --hidden 8 --epochs 2 --batch-size 32".split()
 TINY += "--set rate=0.01 --set sparse_rate=0.05 --set wide_rate=0.05 --set feature_dropout=0".split()
@@ -44,52 +41,16 @@ def world(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def results(tmp_path, monkeypatch):
-    """A folder with results of labels that are made up."""
-    by_label = {experiment.label: experiment for experiment in EXPERIMENTS}
-    monkeypatch.setattr(experiments, "LABELS", tuple(by_label))
-    monkeypatch.setattr(experiments, "find_experiment", by_label.__getitem__)
-    write_results(tmp_path / "results.jsonl")
-    return tmp_path
-
-
 def numbers_of(path):
     return {name: value for name, value, _ in Numbers(path.read_text()).found}
 
 
-def test_results(results):
-    said = good("report", "results.jsonl", "--out", "page.html", "--markdown", "page.md", cwd=results)
-    assert said.startswith("page.html: published values: ")
-    assert said.endswith("claims of ours: 0 confirmed, 1 denied, 0 not measured\n")
-    text = (results / "page.html").read_text()
-    assert differences(text, expected(results / "results.jsonl", EXPERIMENTS)) == []
-    assert (results / "page.md").read_text().startswith("# Random projections")
-    found = json.loads(good("report", "results.jsonl", "--scale", "small", "--json", cwd=results))
-    assert (results / found["out"]).read_text() == text
-    assert found["claims"] == {"confirmed": 2, "denied": 1, "not measured": 1}
-
-
-def test_bad_results(results, world):
-    before = contents(results)
-    bad("report", "results.jsonl", "--scale", "huge", message="huge", cwd=results)
-    bad("report", "results.jsonl", "--scale", "full", message="no results at scale full; it has small", cwd=results)
-    bad("report", "results.jsonl", "--data", "x.svm", message="--data and its options are for models", cwd=results)
-    bad("report", "results.jsonl", "--out", "page.pdf", message="--out page.pdf is not possible", cwd=results)
-    bad("report", "results.jsonl", "--out", "no/page.html", message="--out no/page.html", cwd=results)
-    bad("report", "results.jsonl", "--markdown", "x.txt", message="--markdown x.txt", cwd=results)
-    bad("report", "nowhere", message="nowhere is not there; give a file of results", cwd=results)
-    bad("report", ".", message="is a folder without config.json; give", cwd=results)
-    bad("report", world / "rows.svm", message="rows.svm has no results", cwd=results)
-    assert contents(results) == before
-
-
-def test_a_file_that_cannot_be_written_leaves_the_other_as_it_was(results):
-    (results / "page.html").write_text("old")
-    (results / f".page.md.{os.getpid()}.new").mkdir()  # where the new file is to be written
-    done = sketchnet("report", "results.jsonl", "--out", "page.html", "--markdown", "page.md", cwd=results)
-    assert done.returncode == 1
-    assert (results / "page.html").read_text() == "old"
+def test_a_file_that_cannot_be_written_leaves_the_other_as_it_was(world, tmp_path):
+    (tmp_path / "page.html").write_text("old")
+    (tmp_path / ".page.md.sketchnet").write_text("not ours")  # where the new file is to be written
+    asked = ("report", world / "rows", "--out", "page.html", "--markdown", "page.md")
+    bad(*asked, message=".page.md.sketchnet", cwd=tmp_path)
+    assert (tmp_path / "page.html").read_text() == "old"
 
 
 def test_a_classifier_with_data(world, tmp_path):
@@ -158,15 +119,16 @@ def test_folders_of_earlier_versions(world, tmp_path):
 
 def test_bad_models(world, tmp_path):
     out = tmp_path / "run.html"
-    bad("report", "rows", "--scale", "small", "--out", out, message="--scale is for results", cwd=world)
+    bad("report", "nowhere", "--out", out, message="nowhere", cwd=world)
+    bad("report", ".", "--out", out, message="config.json", cwd=world)
+    bad("report", "rows.svm", "--out", out, message="rows.svm", cwd=world)
+    bad("report", "rows", "--out", "page.pdf", message="--out page.pdf is not possible", cwd=world)
+    bad("report", "rows", "--out", "no/page.html", message="--out no/page.html", cwd=world)
+    bad("report", "rows", "--out", out, "--markdown", "x.txt", message="--markdown x.txt", cwd=world)
     bad("report", "rows", "--label", "x", "--out", out, message="give --data FILE", cwd=world)
     bad("report", "rows", "--data", "none.svm", "--out", out, message="none.svm", cwd=world)
     bad("report", "rows", "--data", "numbers.svm", "--out", out, message="100", cwd=world)
     assert not out.exists()
-
-
-def test_help_has_examples():
-    assert "sketchnet report reproduction/results.jsonl" in good("report", "--help", cwd=".")
 
 
 def test_an_autoencoder_on_rows_without_labels(world, tmp_path):

@@ -1,5 +1,7 @@
 """Standard streams that are closed or full: one line, no traceback."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -7,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from sketchnet.cli import main
+from tests.cli.planted import TINY
+
 FULL = Path("/dev/full")
+_MODEL = ["config.json", "history.jsonl", "weights.safetensors"]
 
 
 def run(shell, cwd):
@@ -48,3 +54,37 @@ def test_output_that_is_full(verb, world):
 def test_a_reader_that_leaves_at_once(tmp_path):
     done = run("data list --json | true", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "left"),
+    [
+        (["train", "rows.svm", "--out", "out", *TINY], _MODEL),
+        (["train", "rows.svm", "--out", "out", "--json", *TINY], _MODEL),
+        (["ingest", "rows.svm", "out"], ["dataset.json", "shard-00000"]),
+        (["synth", "out", "-n", "20", "-d", "20", "--density", "0.1"], ["test", "train"]),
+        (["project", "rows.svm", "out.npy", "-k", "4"], []),
+        (["predict", "rows", "rows.svm", "--output", "out.tsv"], []),
+        (["report", "rows", "--out", "out.html"], []),
+    ],
+    ids=lambda value: value[0] if value else "",
+)
+def test_a_reader_that_leaves_does_not_stop_what_is_written(command, left, here, monkeypatch):
+    """As `| head -1` does: the work is done to its end, and nothing unfinished stays."""
+    before = set(os.listdir(here))
+    read, write = os.pipe()
+    os.close(read)
+    monkeypatch.setattr(sys, "argv", ["sketchnet", *command])
+    errors = io.StringIO()
+    with (
+        open(write, "w") as nobody,
+        contextlib.chdir(here),
+        contextlib.redirect_stdout(nobody),
+        contextlib.redirect_stderr(errors),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    assert (end.value.code or 0, errors.getvalue()) == (0, "")
+    (made,) = set(os.listdir(here)) - before
+    assert made.startswith("out")
+    assert left == (sorted(os.listdir(here / made)) if (here / made).is_dir() else [])

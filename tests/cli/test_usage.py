@@ -20,7 +20,7 @@ from tests.cli.command_line import bad, good, sketchnet
         ("train x.svm --sed 3", "there is no option --sed; did you mean --seed"),
         (
             "data list --colour",
-            "there is no option --colour; there are --help, --json, --seed; try sketchnet data list",
+            "there is no option --colour; there are --help, --json; try sketchnet data list",
         ),
         ("train x.svm --seed", "option '--seed' requires an argument; try sketchnet train --help"),
         ("data list --json=3", "option '--json' does not take a value"),
@@ -33,8 +33,10 @@ def test_bad_usage(args, message, tmp_path):
 
 
 def test_what_was_given_stays_on_the_line(tmp_path):
-    bad("synth", "out", "-n", "1\n2", message="sketchnet: --rows 1 2 is not possible", cwd=tmp_path)
-    bad("pro\nject", message="there is no verb", cwd=tmp_path)
+    bad("synth", "out", "-n", "1\n2", message=r"sketchnet: --rows 1\n2 is not possible", cwd=tmp_path)
+    bad("pro\nject", message=r"there is no verb 'pro\nject'; did you mean", cwd=tmp_path)
+    bad("it's", message='there is no verb "it\'s"; there are', cwd=tmp_path)
+    bad("synth", "--it's\n", message=r"there is no option --it's\n; there are", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("args", ["", "data"])

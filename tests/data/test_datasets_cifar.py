@@ -57,6 +57,12 @@ def test_cifar10(tmp_path, layout):
     assert ratio.max() == pytest.approx(ratio.min(), rel=1e-3)
     assert ratio.mean() == pytest.approx(73.9, rel=0.01)  # deviation of uniform bytes
     assert len(valid) == 4
+    bytes_alone = load("cifar10", tmp_path, raw=True)
+    assert split_sizes(bytes_alone) == (40, 0, 8)
+    assert bytes_alone.train.X.dtype == np.uint8
+    assert np.array_equal(bytes_alone.train.X, raw[:, 1:])
+    assert np.array_equal(bytes_alone.train.y, raw[:, 0])
+    assert np.array_equal(bytes_alone.test.X, files["test_batch.bin"][:, 1:])
 
 
 def test_cifar100(tmp_path):

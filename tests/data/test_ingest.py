@@ -125,7 +125,7 @@ def test_another_jobs_unfinished_run_is_kept(tmp_path):
     other = SyntheticSource(Synthetic(n=2000, d=500, density=0.02, seed=4), "train", 50)
     with pytest.raises(InputError, match="is another data set, or an unfinished one: its synthetic is"):
         ingest(other, tmp_path / "x", shard_entries=1500)
-    with pytest.raises(InputError, match=r"it was read in pieces of another size \(--memory\); choose another name"):
+    with pytest.raises(InputError, match=r"in pieces of another size \(shard_entries=1500\); .* give overwrite=True"):
         ingest(source(), tmp_path / "x", shard_entries=1501)
     assert contents(tmp_path / "x") == before
 
@@ -229,3 +229,21 @@ def test_input_of_which_nothing_could_be_read_leaves_nothing(tmp_path):
         ingest(Broken(0), tmp_path / "x")
     assert [path.name for path in tmp_path.rglob("*")] == ["x"]
     assert ingest(source(), tmp_path / "x")["rows"] > 0
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "letter").write_text("mine")
+    (tmp_path / "x").symlink_to("letter")
+    for name in ("letter", "x"):
+        with pytest.raises(InputError, match=f"{name} is no folder; choose another name"):
+            ingest(source(), tmp_path / name)
+    assert (tmp_path / "letter").read_text() == "mine"
+
+
+def test_what_is_foreign_in_the_folder_is_told_before_anything_is_written(tmp_path):
+    (tmp_path / "x" / ".shard-00000.sketchnet").mkdir(parents=True)
+    (tmp_path / "x" / ".shard-00000.sketchnet" / "letter").write_text("mine")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="it is not sketchnet's; move it away"):
+        ingest(source(), tmp_path / "x")
+    assert contents(tmp_path) == before

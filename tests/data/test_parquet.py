@@ -6,23 +6,22 @@ import sys
 import numpy as np
 import pytest
 
-from sketchnet.data import parquet, parquet_claims, parquet_writing
+from sketchnet.data import parquet, parquet_claims
 from sketchnet.data.compression import Limits
-from sketchnet.data.parquet_writing import write_parquet
 from sketchnet.data.tables import TableEncoder
 from sketchnet.errors import InputError, MissingExtraError
 from sketchnet.memory import PeakMemory
 from tests.data.parquet_files import TABLE, batch_of, equal, pa, pq, put, read
+from tests.data.parquet_writing import write_parquet
 from tests.data.plain_tables import joined, rows_of, same
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 3, 100, None])
-def test_streams_and_row_groups(chunk_rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_writing, "_GROUP_ROWS", 7)
+def test_streams_and_row_groups(chunk_rows, tmp_path):
     lists = [list(range(i % 4)) for i in range(50)]
     whole = batch_of(lists, labels=np.arange(50))
     parts = [whole.rows(slice(a, min(a + 3, 50))) for a in range(0, 50, 3)]  # offsets do not begin at 0
-    write_parquet(tmp_path / "x.parquet", iter(parts))
+    write_parquet(tmp_path / "x.parquet", parts, group_rows=7)
     assert 4 < pq.ParquetFile(tmp_path / "x.parquet").num_row_groups < 10
     for start_row in (0, 1, 8, 9, 10, 49):
         got = joined(read(tmp_path / "x.parquet", chunk_rows=chunk_rows, start_row=start_row))
@@ -125,8 +124,6 @@ def test_a_missing_extra_says_its_name(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"reading Parquet needs .* pip install 'sketchnet\[parquet\]'"):
         read(tmp_path / "x.parquet")
-    with pytest.raises(MissingExtraError, match="writing Parquet needs the package pyarrow"):
-        write_parquet(tmp_path / "x.parquet", batch_of([[1]]))
 
 
 def test_files_that_are_not_parquet(tmp_path):

@@ -68,7 +68,7 @@ def test_types_of_columns(tmp_path):
     assert rows[0] == [("flag", 1), (days[0], 1), ("price", 1), ("zip=7", 1), ("bytes=x", 1), ("few=p", 1)]
     assert rows[1] == [(days[1], 1), ("price", 2), ("zip=7", 1), ("bytes=y", 1), ("few=p", 1)]
     assert rows[2] == [(days[0], 1), ("price", 3), ("zip=8", 1)]
-    with pytest.raises(InputError, match=r"column 'nested' holds list<.* in ignore \(--ignore\)"):
+    with pytest.raises(InputError, match=r"column 'nested' holds list<.*; ignore=\['nested'\] leaves it out"):
         read(path, encoder=TableEncoder(n_columns=9))
 
 
@@ -130,6 +130,12 @@ def test_decimals_that_float64_would_merge_are_refused(tmp_path):
         read(path, encoder=TableEncoder("key", n_columns=9))
 
 
+@pytest.mark.parametrize("type", [pa.string_view(), pa.binary_view()], ids=str)
+def test_views_are_texts(type, tmp_path):
+    path = put(tmp_path, pa.table({"x": pa.array(["a", "b", None], type), "y": [0, 1, 0]}))
+    assert fit_parquet(path, TableEncoder("y")).feature_names() == ["x=a", "x=b"]
+
+
 @pytest.mark.parametrize(
     "column",
     [pa.array([b"\xff", b"a"]), pa.array([1, 2], pa.timestamp("s", tz="Nowhere/Bad"))],
@@ -137,5 +143,5 @@ def test_decimals_that_float64_would_merge_are_refused(tmp_path):
 )
 def test_columns_that_are_no_text_say_which_they_are(column, tmp_path):
     path = put(tmp_path, pa.table({"x": column, "y": [0, 1]}))
-    with pytest.raises(InputError, match=r"column 'x' holds .*; name the column in ignore \(--ignore\)"):
+    with pytest.raises(InputError, match=r"a.parquet: column 'x' holds .*; ignore=\['x'\] leaves it out"):
         fit_parquet(path, TableEncoder("y"))

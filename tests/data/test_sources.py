@@ -12,10 +12,10 @@ from scipy import sparse
 from sketchnet.data import BagOfWords, TableEncoder, ingest, open_shards, read_svmlight, write_svmlight
 from sketchnet.data.ngrams import NgramHasher
 from sketchnet.data.npz import open_npz
-from sketchnet.data.parquet_writing import write_parquet
 from sketchnet.data.sources import NpzSource, SvmlightSource, TableSource, TextSource
 from sketchnet.errors import InputError
 from sketchnet.storage import replacing, workspace
+from tests.data.parquet_writing import write_parquet
 from tests.data.test_ingest import Interrupted, contents
 from tests.data.test_shards import batch
 
@@ -124,7 +124,7 @@ def test_resumed_after_any_chunk_gives_the_same_files(kind, tmp_path, monkeypatc
         ("# nothing\n", "1 qid:5 3:1\n", None),
         ("1 2:1\n", "1 0:1\n", None),
         ("# nothing\n", "1 0:1\n", None),
-        (" 2:1\n", "1 2:1\n", "a.svm:1:2: the line has no label, but others have one; `--labels multi`"),
+        (" 2:1\n", "1 2:1\n", "a.svm:1:2: the line has no label, but others have one; labels='multi' allows"),
         ("1 2:1\n", " 2:1\n", "b.svm:1:2: the line has no label"),
         (" 2:1\n", "1,2 2:1\n", None),
         (" 2:1\n", " 2:1\n", None),

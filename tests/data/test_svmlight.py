@@ -63,7 +63,7 @@ def test_ignored_labels_may_be_anything(file):
             read_svmlight(file(bad), labels="ignore")
 
 
-NO_LABEL = r"the line has no label, but others have one; `--labels multi` \(in Python labels='multi'\) allows"
+NO_LABEL = "the line has no label, but others have one; labels='multi' allows"
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
@@ -128,7 +128,7 @@ def test_base(file):
         read_svmlight(b, n_columns=5)
     with pytest.raises(InputError, match=r"b:1:7: id '5' is too large; allowed are 0 to 4"):
         list(SvmlightReader(b, n_columns=5))
-    with pytest.raises(InputError, match=r"b:1:3: id 0 in a file whose ids begin at 1; .* give --base 0"):
+    with pytest.raises(InputError, match=r"b:1:3: id 0 in a file whose ids begin at 1; .* give base=0"):
         read_svmlight(b, base=1)
 
 

@@ -75,7 +75,7 @@ def test_chunks_are_the_whole_and_resume_anywhere(file, chunk_bytes, suffix):
 def test_what_the_first_chunk_decides(file):
     path = file(b"1 1:1\n2 0:1\n3 1:1\n")
     for on_error in ("raise", "skip"):
-        with pytest.raises(InputError, match=r"x.svm:2:3: id 0 .*give --base 0"):
+        with pytest.raises(InputError, match=r"x.svm:2:3: id 0 .*give base=0"):
             list(SvmlightReader(path, chunk_bytes=6, on_error=on_error))
         with pytest.raises(InputError, match=r"x.svm:2:3: id 0"):
             list(SvmlightReader(path, chunk_bytes=6, on_error=on_error, start=(6, 2)))

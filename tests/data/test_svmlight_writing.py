@@ -90,7 +90,7 @@ def test_labels_and_query_ids_in_scikit_learns_forms(tmp_path):
     X = np.array([[1, 0, 3, 0, 5], [0, 0, 0, 0, 0], [0, 5, 0, 1, 0]])
     y = sparse.csr_array((np.array([1, 1, 1, 0, 1, 1]), np.array([1, 0, 2, 1, 0, 1]), np.array([0, 1, 4, 6])))
     write_svmlight(tmp_path / "ours", X, y, base=0, comment=b"two\n\nlines", groups=[7, 7, -8])
-    written = "# two\n#\n# lines\n1 qid:7 0:1 2:3 4:5\n0,2 qid:7\n0,1 qid:-8 1:5 3:1\n"
+    written = "# two\n# \n# lines\n1 qid:7 0:1 2:3 4:5\n0,2 qid:7\n0,1 qid:-8 1:5 3:1\n"
     assert (tmp_path / "ours").read_text() == written
     assert y.nnz == 6  # the zero is still stored
     dump_svmlight_file(X, y, str(tmp_path / "theirs"), multilabel=True, query_id=[7, 7, -8], comment="two\n\nlines")
@@ -119,6 +119,18 @@ def test_what_cannot_be_written_is_said(given, message, tmp_path):
     with pytest.raises(InputError, match=message):
         write_svmlight(tmp_path / "x", **{"X": np.eye(3), **given})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "comment", ["two\n\nlines ", " a\u2028b\x0bc\x85d\x1ce\tf ", "a\r\nb\rc", "# 1 2:3", b"x \x0c y"]
+)
+def test_comments_are_cut_and_spaced_as_by_scikit_learn(comment, tmp_path):
+    X, y = np.array([[1, 0, 0.5], [0, 2, 0]]), np.array([0, 1.5])
+    write_svmlight(tmp_path / "ours", X, y, comment=comment)
+    dump_svmlight_file(X, y, str(tmp_path / "theirs"), zero_based=False, comment=comment)
+    ours, theirs = ((tmp_path / name).read_bytes() for name in ("ours", "theirs"))
+    assert theirs.split(b"\n#\n", 1)[1] == ours  # behind its own heading
+    assert_same(read_svmlight(tmp_path / "theirs"), read_svmlight(tmp_path / "ours"))
 
 
 def _ids():

@@ -107,7 +107,7 @@ def test_missing_given_stands_instead_of_the_usual(tmp_path):
 
 def test_infinity_is_not_missing(tmp_path):
     path = write(tmp_path, "a\n1\ninf\n")
-    message = r"line 3, column 'a': 'inf' is not a finite number.* the text in missing \(--missing\)"
+    message = r"line 3, column 'a': 'inf' is not a finite number.* missing=\[\*MISSING, 'inf'\] if"
     for numeric in (["a"], "auto"):
         with pytest.raises(InputError, match=message):
             list(read_csv_batches(path, TableEncoder(numeric=numeric, n_columns=9)))
@@ -117,7 +117,9 @@ def test_infinity_is_not_missing(tmp_path):
 
 def test_long_ids_are_no_numbers(tmp_path):
     path = write(tmp_path, "a,b\n1,9007199254740991\n2,-9007199254740993\n")
-    message = r"a.csv, line 3, column 'b': -9007199254740993 has more digits than a number keeps.* ignore \(--ignore\)"
+    message = (
+        r"a.csv, line 3, column 'b': -9007199254740993 has more digits .*; ignore=\['b'\] .*, categorical=\['b'\] "
+    )
     for label in (None, "b"):
         with pytest.raises(InputError, match=message):
             list(read_csv_batches(path, TableEncoder(label, n_columns=9)))
@@ -141,7 +143,9 @@ def test_a_slip_among_numbers_is_an_error(label, tmp_path):
     """One number in twenty, at most, may be a slip; with more, the column is one of names."""
     numbers = [str(n) for n in range(19)]
     path = write(tmp_path, "\n".join(["a,b", *(f"{cell},1" for cell in ["NA", *numbers[:10], "ten", *numbers[10:]])]))
-    message = r"a.csv, line 13, column 'a': 'ten' is not a finite number, but nearly all others .* \(--categorical\)"
+    message = (
+        r"a.csv, line 13, column 'a': 'ten' is not a finite number, but nearly all others .* give categorical=\['a'\] "
+    )
     with pytest.raises(InputError, match=message):
         fit_csv(path, TableEncoder(label))
     for more in ({"categorical": ["a"]}, {"missing": [*MISSING, "ten"]}):
@@ -270,7 +274,7 @@ def test_other_tables_than_the_first(tmp_path):
     with pytest.raises(InputError, match=r"b.csv, line 2: column 'b' is missing; columns are 'a'"):
         list(read_csv_batches(write(tmp_path, "a\n1\n", "b.csv"), encoder))
     with pytest.raises(
-        InputError, match=r"b.csv, line 2: column 'c' was not in the first table.* in ignore \(--ignore\)"
+        InputError, match=r"b.csv, line 2: column 'c' was not in the first table; ignore=\['c'\] leaves"
     ):
         list(read_csv_batches(write(tmp_path, "a,b,c\n1,2,3\n", "b.csv"), encoder))
     with pytest.raises(InputError, match="there is no file"):

@@ -145,11 +145,6 @@ def test_streams_the_same(law):
     assert torch.equal(short, whole.bfloat16().cpu())
     pieces = torch.full_like(whole, torch.nan)
     assert torch.equal(project(operator, X, out=pieces, memory=150_000), whole)
-    there = on_device().DeviceRows.of(X)
-    assert torch.equal(project(operator, there), whole)
-    out[:] = np.nan
-    project(operator, there, out=out, memory=150_000)
-    np.testing.assert_array_equal(out, whole.cpu().numpy())
 
 
 def test_many_pieces_while_others_are_under_way():
@@ -210,13 +205,6 @@ def test_bad_input():
         project(operator, sparse.csr_array(np.ones((2, 100))), memory=1000)
     with pytest.raises(InputError, match="CUDA devices"):
         operator.apply(good, device="cuda:99")
-    there = on_device().DeviceRows.of(good)
-    with pytest.raises(InputError, match="column ids run from 0 to 2; allowed are 0 to 1"):
-        on_device().DeviceRows(*there.arrays, 2)
-    with pytest.raises(InputError, match="NaN or infinity"):
-        on_device().DeviceRows(there.indptr, there.indices, there.values / 0, 100)
-    with pytest.raises(InputError, match="must not fall"):
-        on_device().DeviceRows(there.indptr.flip(0), there.indices, there.values, 100)
 
 
 def test_auto_takes_the_gpu_for_much_work(monkeypatch):
@@ -229,18 +217,6 @@ def test_auto_takes_the_gpu_for_much_work(monkeypatch):
     np.testing.assert_array_equal(there, projection.operator_.apply(X, device="cuda"))
     assert not np.array_equal(here, there)
     assert projection.transform(X.scipy().astype(np.float64)).dtype == np.float64
-
-
-@pytest.mark.parametrize("width", [1, 2, 8, 64, 4096, 2**13, 2**16, 2**20])
-def test_fast_transform(width):
-    x = np.random.default_rng(0).standard_normal((5, width)).astype(np.float32)
-    here, plain, there = x.astype(np.float64), x.copy(), torch.from_numpy(x).cuda()
-    backend("cpu").fwht(here)
-    backend("cpu").fwht(plain)
-    backend("gpu").fwht(there)
-    assert np.abs(there.cpu().numpy() - here).max() <= 2 * np.abs(plain - here).max() + 1e-6
-    with pytest.raises(InputError, match="a power of two, not 3"):
-        backend("gpu").fwht(torch.zeros((2, 3), device="cuda"))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

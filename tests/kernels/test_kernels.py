@@ -29,10 +29,15 @@ def assert_close(kernel, exact, dtype):
     assert np.abs(kernel - exact).max() <= 100 * np.finfo(dtype).eps
 
 
+def public_functions(module):
+    return {name for name, value in vars(module).items() if callable(value) and not name.startswith("_")}
+
+
 def test_backends_have_the_same_functions():
+    assert len(public_functions(REFERENCE)) > 40
     for name in _BACKENDS:
-        assert backend(name).__all__ == REFERENCE.__all__
-        for function in REFERENCE.__all__:
+        assert public_functions(backend(name)) == public_functions(REFERENCE)
+        for function in public_functions(REFERENCE):
             ours, theirs = (inspect.signature(getattr(module, function)) for module in (backend(name), REFERENCE))
             assert list(ours.parameters) == list(theirs.parameters), function
     with pytest.raises(InputError, match="'tpu'; there are reference, cpu"):

@@ -255,7 +255,6 @@ KINDS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("which", ["fixed", "learnable", "wide", "network", "hashed", "autoencoder"])
 def test_rows_of_any_kind(which, kind):

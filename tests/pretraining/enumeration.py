@@ -59,3 +59,19 @@ def mean_log_likelihood(rbm: RBM, data: torch.Tensor, length: int = 0) -> float:
     else:
         log_z = torch.logsumexp(-energy(rbm, states(rbm, length), h).flatten(), 0)
     return float((weights - log_z).mean())
+
+
+def contrastive_divergence(rbm: RBM, v, steps: int = 1, generator: torch.Generator | None = None):
+    """(gradient, reconstruction error) of CD-`steps`, both as means over the rows.
+
+    The gradient, to be ascended, is v h' at the data minus v h' at the end of the chain; the error is the squared
+    distance between a row and its mean reconstruction after one step.
+    """
+    chain = rbm.chain(v, steps, generator or torch.Generator().manual_seed(0))
+    n = len(chain.visible)
+    gradient = {
+        "weight": chain.add_gradient(torch.zeros_like(rbm.weight), 0.0, 1 / n),
+        "hidden_bias": chain.hidden_gradient() / n,
+        "visible_bias": chain.visible_gradient() / n,
+    }
+    return gradient, float(chain.error) / n

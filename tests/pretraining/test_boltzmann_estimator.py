@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sketchnet import RestrictedBoltzmannMachine
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, TrainingError
 
 
 @parametrize_with_checks([RestrictedBoltzmannMachine(5, epochs=2, hidden=kind) for kind in ("binary", "relu")])
@@ -112,3 +112,59 @@ def test_sparse_rows_are_learnt_in_the_order_of_dense_ones():
     X = (np.random.default_rng(0).random((250, 30)) < 0.2).astype(np.float32)
     dense, thin = (RestrictedBoltzmannMachine(6, visible="binary", epochs=3).fit(x) for x in (X, sparse.csr_array(X)))
     np.testing.assert_allclose(dense.components_, thin.components_, atol=1e-6)
+
+
+def test_portions_are_learnt_from():
+    """Pass by pass over the same rows is an epoch of `fit`, to the same bits; a pickle goes on from where it was."""
+    X = (counts(400) > 0).astype(np.float32)
+    settings = {"visible": "binary", "random_state": 4}
+    whole = RestrictedBoltzmannMachine(7, epochs=8, **settings).fit(X)
+    machine = RestrictedBoltzmannMachine(7, **settings)
+    for number in range(8):
+        assert machine.partial_fit(sparse.csr_array(X) if number % 2 else X) is machine
+        machine = pickle.loads(pickle.dumps(machine))
+    np.testing.assert_allclose(machine.components_, whole.components_, atol=1e-6)
+    np.testing.assert_allclose(machine.intercept_visible_, whole.intercept_visible_, atol=1e-6)
+    assert [record["epoch"] for record in machine.history_] == list(range(1, 9))
+    more = clone(whole).fit(X).partial_fit(X)
+    longer = RestrictedBoltzmannMachine(7, epochs=9, **settings).fit(X)
+    assert len(more.history_) == 9
+    assert 0 < np.abs(more.components_ - longer.components_).max() < 0.1  # fit lets go of the velocity
+    assert not np.array_equal(more.components_, whole.components_)
+
+
+def test_portions_teach_what_all_rows_do():
+    X = np.repeat(np.eye(4, dtype=np.float32), 500, axis=0)[np.random.default_rng(0).permutation(2000)]
+    machine = RestrictedBoltzmannMachine(8, visible="binary", batch_size=20)
+    for start in [*range(0, 2000, 100)] * 5:
+        machine.partial_fit(X[start : start + 100])
+    assert machine.score_samples(X).min() > machine.score_samples(1 - X).max()
+    assert machine.history_[-1]["reconstruction"] < 0.8 * machine.history_[0]["reconstruction"]
+
+
+def test_portions_that_cannot_be_learnt_from_change_nothing():
+    X = counts()
+    machine = RestrictedBoltzmannMachine(3, visible="poisson")
+    for bad, error in ((-X, "a row has -"), (X * np.nan, "NaN")):
+        with pytest.raises(ValueError, match=error):
+            machine.partial_fit(bad)
+        assert not hasattr(machine, "rbm_")
+    before = machine.partial_fit(X).components_.copy()
+    for bad, error in ((-X, "a row has -"), (X * np.nan, "NaN"), (X[:, 1:], "99 features, but .* 100 features")):
+        with pytest.raises(ValueError, match=error):
+            machine.partial_fit(bad)
+    with pytest.raises(TrainingError, match="no longer finite"):
+        machine.set_params(learning_rate=1e30).partial_fit(X)
+    assert np.array_equal(machine.components_, before)
+    assert np.array_equal(machine.rbm_.weight.numpy(), before)
+    assert len(machine.history_) == 1
+
+
+def test_portions_go_on_at_the_rate_that_stayed_finite():
+    X = np.repeat(30 * np.random.default_rng(0).standard_normal((200, 1)), 8, axis=1).astype(np.float32)
+    machine = RestrictedBoltzmannMachine(4, hidden="relu", batch_size=5).partial_fit(X)
+    stages = ["rbm_restart", "rbm_restart", "rbm"]
+    assert [record["stage"] for record in machine.history_] == stages
+    for _ in range(3):
+        machine.partial_fit(X)
+    assert [record["stage"] for record in machine.history_] == [*stages, *["rbm"] * 3]

@@ -10,7 +10,7 @@ from sketchnet.data.csr import sparse_rows
 from sketchnet.errors import InputError
 from sketchnet.pretraining import RBM, RBMConfig, units
 from sketchnet.pretraining.units import UNITS
-from tests.pretraining.enumeration import bits, energy, joint, sequences, states, tiny_rbm
+from tests.pretraining.enumeration import bits, contrastive_divergence, energy, joint, sequences, states, tiny_rbm
 from tests.statistics import assert_counts, assert_mean, sample_size
 
 LENGTH = 3
@@ -177,7 +177,7 @@ def check_chain(rbm, steps, end_law, n):
                 found = rows[span, i] * chain.data_hidden[span, j] - chain.visible[span, i] * chain.hidden[span, j]
                 expected = float(law @ values)
                 assert_mean(found.numpy(), expected, float(law @ (values - expected) ** 2))
-    gradient, error = rbm.contrastive_divergence(rows, steps, generator(8))
+    gradient, error = contrastive_divergence(rbm, rows, steps, generator(8))
     expected = (rows.t() @ chain.data_hidden - chain.visible.t() @ chain.hidden).t() / len(rows)
     assert torch.allclose(gradient["weight"], expected)
     assert torch.allclose(gradient["hidden_bias"], (chain.data_hidden - chain.hidden).mean(0))
@@ -242,8 +242,8 @@ def test_sparse_rows_give_what_dense_ones_do(visible):
     assert isinstance(rbm.read(batch), CsrBatch)  # not made dense behind our backs
     assert torch.allclose(rbm.hidden_input(batch), rbm.hidden_input(torch.from_numpy(dense)), atol=1e-6)
     assert torch.equal(rbm.dense(batch), torch.from_numpy(dense))
-    found, error = rbm.contrastive_divergence(batch, 2, generator())
-    expected, dense_error = rbm.contrastive_divergence(torch.from_numpy(dense), 2, generator())
+    found, error = contrastive_divergence(rbm, batch, 2, generator())
+    expected, dense_error = contrastive_divergence(rbm, torch.from_numpy(dense), 2, generator())
     for name, tensor in expected.items():
         assert torch.allclose(found[name], tensor, atol=1e-5), name
     assert error == pytest.approx(dense_error, rel=1e-5)
@@ -268,7 +268,7 @@ def test_empty_documents():
     assert torch.allclose(rbm.hidden_mean(v), torch.sigmoid(rbm.hidden_bias).expand(2, 3))
     assert torch.equal(rbm.visible_mean(bits(3)[:2], rbm.length(v)), v)
     assert torch.equal(rbm.sample_visible(bits(3)[:2], generator(), rbm.length(v)), v)
-    gradient, error = rbm.contrastive_divergence(v)
+    gradient, error = contrastive_divergence(rbm, v)
     assert error == 0
     assert all(float(tensor.abs().sum()) == 0 for tensor in gradient.values())
 

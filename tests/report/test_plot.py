@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from reproduction.report.pixels import draw_pixels, ranges
 from sketchnet.report.axes import Axis, axis_for, tick_text
-from sketchnet.report.pixels import draw_pixels, ranges
 from sketchnet.report.plot import WHOLE, Curve, key_of, plot
 from sketchnet.report.rounding import decimals_for, shown
 

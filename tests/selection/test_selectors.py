@@ -10,10 +10,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sketchnet.data import open_shards
+from sketchnet.data.csr import as_csr
 from sketchnet.errors import InputError
 from sketchnet.estimators import ColumnSelector, SparseSVD
 from sketchnet.estimators.selection import SCORES
 from sketchnet.selection import chi2
+from tests.data.test_shards import write
 from tests.selection.labelled import counts, write_shards
 
 
@@ -45,6 +47,16 @@ def test_from_disk(name, tmp_path):
     assert np.array_equal(disk.transform(folder).toarray(), memory.transform(X).toarray())
     with pytest.raises(InputError, match="50 columns, but ColumnSelector is expecting 20 features"):
         ColumnSelector(name, 5).fit(X[:, :20], y).transform(folder)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])
+def test_values_keep_float32_and_are_float64_else(dtype, tmp_path):
+    X, y = counts()
+    X = X.astype(dtype)
+    batch = as_csr(X, X.shape[1])
+    for rows in (X, X.toarray(), batch, write(tmp_path / "x", [batch])):
+        kept = ColumnSelector(n_columns=5).fit(rows, y).transform(rows)
+        assert kept.dtype == (np.float32 if dtype == np.float32 else np.float64)
 
 
 @pytest.mark.parametrize("name", SCORES)

@@ -10,6 +10,7 @@ from sketchnet.data.csr import as_csr
 from sketchnet.errors import InputError
 from sketchnet.estimators import SparseSVD
 from sketchnet.selection import svd, truncated_svd
+from tests.data.test_shards import write
 from tests.selection.labelled import counts, write_shards
 
 
@@ -63,7 +64,7 @@ def test_fewer_directions_than_asked_for():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 20))
     model = SparseSVD(6).fit(X)
-    assert model.singular_values_[3:].max() < 1e-6 * model.singular_values_[0]
+    assert model.singular_values_[3:].max() < 1e-14 * model.singular_values_[0]
     np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(6), atol=1e-10)
     np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-5)
     assert not SparseSVD(2).fit(np.zeros((5, 4))).singular_values_.any()
@@ -90,6 +91,53 @@ def test_bases_of_columns_of_any_length(scale):
     columns = (np.random.default_rng(0).standard_normal((200, 9)) * scale ** np.linspace(0, 1, 9)).astype(np.float32)
     basis = svd._orthonormal(columns.copy())
     np.testing.assert_allclose(basis.T @ basis, np.eye(9), atol=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "lost"), [(np.float32, 6), (np.float64, 14)])
+@pytest.mark.parametrize("n_rows", [300, 3000])
+def test_small_singular_values(dtype, lost, n_rows, monkeypatch):
+    """Right to a few roundings of the largest, as LAPACK's are: that of the Gram matrix hides half as many digits."""
+    monkeypatch.setattr(svd, "_BLOCK_NUMBERS", 9000)
+    rng = np.random.default_rng(0)
+    turn = [np.linalg.qr(rng.standard_normal((n, 30)))[0] for n in (n_rows, 80)]
+    exact = np.geomspace(1, 10.0**-lost, 30)
+    X = (turn[0] * exact @ turn[1].T).astype(dtype)
+    rounding = 8 * np.finfo(dtype).eps
+    for k in (12, 30):
+        found = truncated_svd(X, k)
+        np.testing.assert_allclose(found.singular_values, exact[:k], rtol=0, atol=rounding)
+        values = np.linalg.norm(X.astype(np.float64) @ found.components.T, axis=0)
+        np.testing.assert_allclose(values, exact[:k], rtol=0, atol=rounding)
+
+
+def test_values_near_the_largest_that_there_are():
+    X = falling()
+    for dtype, scale, most in ((np.float64, 1e300, 1e308), (np.float32, 1e37, 2e38)):
+        model, far = SparseSVD(4).fit(X.astype(dtype)), SparseSVD(4).fit((X * scale).astype(dtype))
+        eps = 1e-12 if dtype == np.float64 else 1e-4
+        np.testing.assert_allclose(far.singular_values_, model.singular_values_ * dtype(scale), rtol=eps)
+        expected = model.transform(X.astype(dtype)) * dtype(scale)
+        np.testing.assert_allclose(far.transform((X * scale).astype(dtype)), expected, rtol=eps, atol=1e2 * eps * scale)
+        with pytest.raises(InputError, match="the largest singular value of X is beyond .*, the most that float.. can"):
+            SparseSVD(4).fit((X / X.max() * most).astype(dtype))
+        rows = np.zeros((3, 60), dtype)
+        rows[2] = np.sign(model.components_[0]) * np.finfo(dtype).max
+        with pytest.raises(InputError, match="row 2 times the components is beyond .*, the most that float.. can hold"):
+            model.transform(as_csr(sparse.csr_array(rows), 60))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])
+def test_results_have_the_type_that_scikit_learn_gives(dtype, tmp_path):
+    X = counts()[0].astype(dtype)
+    batch = as_csr(X, X.shape[1])
+    peer = TruncatedSVD(4, random_state=0).fit(X).transform(X.astype(np.float32 if dtype == np.float32 else float))
+    for rows in (X, X.toarray(), batch, write(tmp_path / "x", [batch])):
+        model = SparseSVD(4).fit(rows)
+        found = model.transform(rows)
+        assert found.dtype == model.components_.dtype == model.singular_values_.dtype == peer.dtype
+        eps = 1e-12 if peer.dtype == np.float64 else 1e-5
+        np.testing.assert_allclose(found, X.astype(np.float64) @ model.components_.T, rtol=eps, atol=eps)
+    assert SparseSVD(4).fit(X.astype(np.float64)).transform(X.astype(np.float32)).dtype == np.float32
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ Runs have 8 steps an epoch and 4 epochs.
 import json
 import os
 import signal
+import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -102,6 +104,40 @@ def test_a_run_of_a_version_with_fewer_settings_goes_on(tmp_path):
 
 
 @every_optimiser
+def test_a_checkpoint_has_the_weights_of_columns_once(optimiser, tmp_path):
+    """They stand in the optimiser's rows; checkpoints of earlier versions have them a second time."""
+    settings, folder = training(optimiser, epochs=4), tmp_path / "model"
+    whole = trained(**CUT, training=settings)
+    with pytest.raises(Crash):
+        trained(**CUT, training=settings, folder=folder, tick=crash_at(20))
+    tensors, notes = checkpoint.read_tensors(folder / checkpoint.CHECKPOINT)
+    for name in ("projection", "wide"):
+        assert f"network.{name}.weight" not in tensors
+        weight = whole.network.get_submodule(name).weight
+        rows = tensors[f"optimiser.sparse.{name}"]
+        tensors[f"network.{name}.weight"] = rows[:, : weight[0].numel()].reshape(weight.shape)
+    checkpoint.write_tensors(folder / checkpoint.CHECKPOINT, tensors, notes)
+    assert_same_run(folder, trained(**CUT, training=settings, folder=folder), whole)
+
+
+def test_a_run_that_goes_on_does_not_keep_what_it_has_read(tmp_path, monkeypatch):
+    folder, read, alive, plain = tmp_path / "model", [], [], checkpoint.read_tensors
+    with pytest.raises(Crash):
+        trained(**CUT, training={"epochs": 4}, folder=folder, tick=crash_at(12))
+
+    def watched(*args):
+        tensors, notes = plain(*args)
+        read.extend(weakref.ref(tensor) for name, tensor in tensors.items() if "sparse." in name)
+        return tensors, notes
+
+    monkeypatch.setattr(checkpoint, "read_tensors", watched)
+    trained(**CUT, training={"epochs": 4}, folder=folder, tick=lambda *_: alive.extend(ref() for ref in read))
+    assert len(read) == 2
+    assert len(alive) >= 2
+    assert not any(tensor is not None for tensor in alive)
+
+
+@every_optimiser
 @pytest.mark.parametrize(("number", "run"), [(signal.SIGTERM, CUT), (signal.SIGINT, KEPT)], ids=["TERM", "INT"])
 def test_stopped_by_a_signal_and_continued_equals_uninterrupted(optimiser, number, run, tmp_path):
     """In the midst of an epoch, after its last step and before its first."""
@@ -156,6 +192,18 @@ def test_rates_that_are_too_high_are_named(optimiser, tmp_path):
     for folder in (None, tmp_path / "model"):
         with pytest.raises(TrainingError, match=r"the loss is (nan|inf) in epoch 1, .* rate 1e\+25 may be too high"):
             trained(**CUT, training=settings, folder=folder)
+
+
+def test_the_column_with_the_largest_value_is_named(tmp_path):
+    given, task = examples("binary", 400)
+    values = given.data.values.copy()
+    values[1234] = -3e38
+    given, column = replace(given, data=replace(given.data, values=values)), given.data.indices[1234]
+    for scaled, rest in (("none", "; the setting scale_input=max_abs divides"), ("max_abs", ", before columns are")):
+        model = make_model(task, {"rate": 1e30, "sparse_rate": 1e30, "wide_rate": 1e30}, scale_input=scaled)
+        model.data = {"base": 1}
+        with pytest.raises(TrainingError, match=f"too large: the largest is 3e\\+38, in column {column + 1}{rest}"):
+            train(model, given, None)
 
 
 def test_a_checkpoint_before_the_loss_was_no_number_can_be_read_and_continued(tmp_path):

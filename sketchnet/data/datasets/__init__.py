@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from sketchnet.checks import check_integer
 from sketchnet.data.compression import SUFFIXES
 from sketchnet.data.datasets import digits, documents, fetch, images, norb, wide
-from sketchnet.data.datasets.dataset import Dataset, DatasetInfo, Split, check_seed
+from sketchnet.data.datasets.dataset import Dataset, DatasetInfo, Split
 from sketchnet.data.datasets.files import cache_folder, find, find_layout, search_folders
 from sketchnet.data.datasets.recipe import Recipe
 from sketchnet.errors import InputError, StorageError
@@ -43,7 +44,7 @@ def load_dataset(
     bytes.
 
     `random_state` draws the random parts; the same one gives the same parts everywhere. `synthetic` takes `n`, `d`,
-    `density` and `significant`.
+    `density` and `significant`, `cifar10` takes `raw`.
     """
     recipe = next((REGISTRY[known] for known in REGISTRY if _folded(known) == _folded(name)), None)
     if recipe is None:
@@ -52,7 +53,7 @@ def load_dataset(
     if wrong:
         allowed = f"it takes {', '.join(recipe.options)}" if recipe.options else "it takes none"
         raise InputError(f"{', '.join(wrong)}: no such option of data set {recipe.info.name}; {allowed}")
-    seed = check_seed(random_state)
+    seed = check_integer("random_state", random_state, 0, 2**64 - 1)
     if folder is not None and not Path(folder).is_dir():
         raise InputError(f"folder {folder} is not there; it must hold the files of data set {recipe.info.name}")
     folders = search_folders(recipe.info.name, folder)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from sketchnet import random
-from sketchnet.checks import check_integer
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,6 @@ class DatasetInfo:
     density: float | str | None
     present: bool = False
     path: Path | None = None
-
-
-def check_seed(random_state) -> int:
-    """The seed as an int; raise where it is none."""
-    return check_integer("random_state", random_state, 0, 2**64 - 1)
 
 
 def shuffled(n: int, random_state: int) -> np.ndarray:

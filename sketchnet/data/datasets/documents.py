@@ -48,7 +48,7 @@ def load_tng(files: dict[str, Path], random_state: int) -> Dataset:
 
 def _tng_archive(archive: Path) -> list[tuple[str, str, str, str]]:
     found = members(archive, lambda parts: len(parts) >= 3 and parts[-3] in _TNG_PARTS)
-    return [(*parts[-3:], data.decode("latin-1")) for parts, data in found]
+    return [(parts[-3], parts[-2], parts[-1], data.decode("latin-1")) for parts, data in found]
 
 
 def _tng_folders(folders: list[Path]) -> list[tuple[str, str, str, str]]:
@@ -79,13 +79,13 @@ def load_rcv1(files: dict[str, Path], random_state: int) -> Dataset:
     whole = Split(texts, _indicators([labels[number] for number in numbers], topics))
     test_size = share(len(whole), 1, 2)
     test, valid, train = split_rows(len(whole), [test_size, share(len(whole) - test_size, 1, 10)], random_state)
-    parts = (whole.take(rows) for rows in (train, valid, test))
+    parts = whole.take(train), whole.take(valid), whole.take(test)
     return Dataset("rcv1", *parts, len(topics), class_names=tuple(topics))
 
 
 def read_tokens(path: Path) -> Iterator[tuple[int, str]]:
     """Documents of a token file: a line `.I NUMBER`, a line `.W`, then lines of words up to an empty one."""
-    number, words = None, []
+    number, words = None, list[str]()
     with open_file(path) as file:
         for at, raw in enumerate(file, 1):
             line = raw.decode("latin-1").strip()

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from sketchnet.data.compression import SUFFIXES, open_reading
 from sketchnet.errors import InputError, SketchnetError, StorageError
@@ -59,9 +59,8 @@ def find_layout(layout: tuple[str, ...], folders: list[Path], subfolders: tuple[
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Errors of the system and of damaged archives as ours, with the file's name. It must be a regular file."""
+    """Errors of the system and of damaged archives as ours, with the name of the file or folder."""
     try:
-        check_regular(path)
         yield
     except _DAMAGE as error:
         raise InputError(f"{path} is damaged or incomplete: {error}") from error
@@ -78,8 +77,10 @@ def reading(path: Path) -> Iterator[None]:
 def open_file(path: Path) -> Iterator[BinaryIO]:
     """The file's bytes, uncompressed."""
     # Buffered, because a plain file comes without: reading it by lines would be a system call a byte.
-    with reading(path), io.BufferedReader(open_reading(path)) as file:
-        yield file
+    with reading(path):
+        check_regular(path)
+        with io.BufferedReader(open_reading(path)) as file:
+            yield file
 
 
 def read_bytes(path: Path) -> bytes:
@@ -93,9 +94,11 @@ def members(archive: Path, wanted: Callable[[tuple[str, ...]], bool]) -> Iterato
 
     Nothing is unpacked to disk, so a name that points elsewhere does no harm.
     """
-    with reading(archive), tarfile.open(archive) as tar:
-        for member in tar:
-            parts = tuple(part for part in member.name.split("/") if part not in ("", "."))
-            if member.isfile() and parts and wanted(parts):
-                with tar.extractfile(member) as file:
-                    yield parts, file.read()
+    with reading(archive):
+        check_regular(archive)
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                parts = tuple(part for part in member.name.split("/") if part not in ("", "."))
+                if member.isfile() and parts and wanted(parts):
+                    with cast(BinaryIO, tar.extractfile(member)) as file:  # None is for members that are no files
+                        yield parts, file.read()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sketchnet.checks import check_flag
 from sketchnet.data.datasets.dataset import Dataset, DatasetInfo, Split, share, shuffled, split_rows
 from sketchnet.data.datasets.fetch import Remote
 from sketchnet.data.datasets.files import members, read_bytes
@@ -31,18 +32,19 @@ _SVHN_MD5 = {
 }
 
 
-def load_cifar10(files: dict[str, Path], random_state: int) -> Dataset:
+def load_cifar10(files: dict[str, Path], random_state: int, raw: bool = False) -> Dataset:
     """5,000 of the 50,000 training images, at random, are the validation part.
 
     As Huang et al. (2016) do, the mean training image is subtracted and all is divided by one number, the standard
-    deviation of the training pixels. Flips and shifts of images belong to training, not here.
+    deviation of the training pixels. Flips and shifts of images belong to training, not here. `raw`: all images as
+    bytes, in the order of the files, and none for validation.
     """
     blobs = _blobs(files, "cifar-10-binary.tar.gz", (*_CIFAR10_TRAIN, "test_batch.bin"))
     parts = [
         [_cifar_records(*blobs[name], n_labels=1, n_classes=10) for name in names]
         for names in (_CIFAR10_TRAIN, ("test_batch.bin",))
     ]
-    return _cifar("cifar10", parts, _CIFAR10, 10, random_state)
+    return _cifar("cifar10", parts, _CIFAR10, 10, random_state, check_flag("raw", raw))
 
 
 def load_cifar100(files: dict[str, Path], random_state: int) -> Dataset:
@@ -81,10 +83,14 @@ def _cifar_records(path: Path, data: bytes, n_labels: int, n_classes: int) -> Sp
     return Split(records[:, n_labels:], y)
 
 
-def _cifar(name: str, parts: list[list[Split]], class_names, n_classes: int, random_state: int) -> Dataset:
+def _cifar(
+    name: str, parts: list[list[Split]], class_names, n_classes: int, random_state: int, raw: bool = False
+) -> Dataset:
     train, test = (
         Split(np.concatenate([s.X for s in splits]), np.concatenate([s.y for s in splits])) for splits in parts
     )
+    if raw:
+        return Dataset(name, train, Split(train.X[:0], train.y[:0]), test, n_classes, class_names=class_names)
     valid_rows, rows = split_rows(len(train), [share(len(train), 5_000, 50_000)], random_state)
     return Dataset(name, *_standardised(train, rows, valid_rows, test), n_classes, class_names=class_names)
 
@@ -161,6 +167,7 @@ RECIPES = (
             ),
         ),
         subfolders=("cifar-10-batches-bin",),
+        options=("raw",),
     ),
     Recipe(
         DatasetInfo("cifar100", "colour images, 32 x 32", 50_000, 10_000, _PIXELS, 100, "dense"),

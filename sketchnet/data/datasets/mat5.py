@@ -10,6 +10,7 @@ import numpy as np
 
 from sketchnet.data.datasets.files import reading
 from sketchnet.errors import InputError
+from sketchnet.storage import check_regular
 
 _MATRIX, _COMPRESSED = 14, 15
 _NUMBERS = {1: "i1", 2: "u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"}
@@ -23,6 +24,7 @@ def read_mat(path: Path) -> dict[str, np.ndarray]:
     a deflated element. A matrix is a row of elements: flags, dimensions, name, numbers in column-major order.
     """
     with reading(path):
+        check_regular(path)
         data = memoryview(path.read_bytes())
     if bytes(data[:10]) != b"MATLAB 5.0" or bytes(data[126:_HEADER]) != b"IM":
         raise InputError(f"{path} begins with {bytes(data[:10])!r}; it must be a little-endian MATLAB 5.0 file")

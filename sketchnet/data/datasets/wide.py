@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,8 @@ from sketchnet.data.datasets.dataset import Dataset, DatasetInfo, Split, hold_ou
 from sketchnet.data.datasets.fetch import Remote
 from sketchnet.data.datasets.files import members, open_file
 from sketchnet.data.datasets.recipe import Recipe
-from sketchnet.errors import InputError, StorageError
+from sketchnet.errors import InputError
+from sketchnet.storage import replacing
 
 _DAYS = tuple(f"Day{day}.svm" for day in range(121))
 _URL_ARCHIVE = "url_svmlight.tar.gz"
@@ -45,7 +44,8 @@ def load_webspam(files: dict[str, Path], random_state: int) -> Dataset:
     whole = _read("webspam", files[_WEBSPAM])
     n_test = share(len(whole), 1, 5)
     test, valid, train = split_rows(len(whole), [n_test, share(len(whole) - n_test, 1, 10)], random_state)
-    return Dataset("webspam", *(whole.take(rows) for rows in (train, valid, test)), 2, class_names=("ham", "spam"))
+    parts = whole.take(train), whole.take(valid), whole.take(test)
+    return Dataset("webspam", *parts, 2, class_names=("ham", "spam"))
 
 
 def load_kdd2010_a(files: dict[str, Path], random_state: int) -> Dataset:
@@ -65,6 +65,7 @@ def _read(name: str, paths: Path | list[Path]) -> Split:
     from sketchnet.data.svmlight import read_svmlight
 
     batch = read_svmlight(paths, n_columns=_N_COLUMNS[name], base=1, labels="single")
+    assert batch.labels is not None
     first = paths if isinstance(paths, Path) else paths[0]
     # url and webspam have -1 and 1, the others 0 and 1.
     odd = np.flatnonzero(~np.isin(batch.labels, (-1, 0, 1)))
@@ -81,23 +82,13 @@ def _split(batch) -> Split:
 def _unpacked_days(archive: Path) -> list[Path]:
     """The day files, unpacked beside the archive once and for all: they appear under their folder's name together."""
     folder = archive.parent / "url_svmlight"
-    part = archive.parent / f".url_svmlight.{os.getpid()}.part"
-    try:
-        part.mkdir()
+    with replacing(folder) as new:
+        new.mkdir()
         for parts, data in members(archive, lambda parts: parts[-1] in _DAYS):
-            (part / parts[-1]).write_bytes(data)
-        missing = [name for name in _DAYS if not (part / name).exists()]
+            (new / parts[-1]).write_bytes(data)
+        missing = [name for name in _DAYS if not (new / name).exists()]
         if missing:
             raise InputError(f"{archive} holds no {missing[0]}; it must hold Day0.svm to Day120.svm")
-        part.rename(folder)
-    except OSError as error:
-        if all((folder / name).exists() for name in _DAYS):  # another process was faster
-            return [folder / name for name in _DAYS]
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError(f"{archive} cannot be unpacked to {folder}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return [folder / name for name in _DAYS]
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -23,11 +24,31 @@ _here = threading.local()
 
 
 def n_threads() -> int:
-    """SKETCHNET_THREADS if set, else the number of cores this process may use."""
-    given = os.environ.get("SKETCHNET_THREADS")
-    if given is not None and given.isdigit() and int(given) > 0:
-        return int(given)
+    """The number that `limited` has set; else SKETCHNET_THREADS, OMP_NUM_THREADS, or the number of cores."""
+    limit = getattr(_here, "limit", None)
+    if limit is not None:
+        return limit
+    for name in ("SKETCHNET_THREADS", "OMP_NUM_THREADS"):
+        given = os.environ.get(name, "").partition(",")[0].strip()  # OpenMP takes a number for each level
+        if given.isdigit() and int(given) > 0:
+            return int(given)
+    return cores()
+
+
+def cores() -> int:
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def limited(threads: int | None) -> Iterator[None]:
+    """Let kernels that this Python thread calls use so many threads meanwhile; None changes nothing."""
+    before = getattr(_here, "limit", None)
+    _here.limit = before if threads is None else threads
+    try:
+        yield
+    finally:
+        _here.limit = before
 
 
 def over_range(kernel: Callable[[int, int], object], n: int, work: int, threads: int | None = None) -> list:

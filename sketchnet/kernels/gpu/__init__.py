@@ -6,8 +6,7 @@ them: it says what is missing on a machine that cannot run them.
 """
 
 from sketchnet.kernels.gpu.batch_norm import batch_norm, batch_norm_backward
-from sketchnet.kernels.gpu.hadamard import fwht, hadamard_sparse
-from sketchnet.kernels.gpu.image_norm import norm_relu, norm_relu_backward, takes_channels
+from sketchnet.kernels.gpu.hadamard import hadamard_sparse
 from sketchnet.kernels.gpu.learning import (
     adam_all,
     adam_rows,
@@ -20,27 +19,3 @@ from sketchnet.kernels.gpu.learning import (
 )
 from sketchnet.kernels.gpu.moments import moments, normalise
 from sketchnet.kernels.gpu.multiply import count_sketch, multiply_normals, multiply_signs, multiply_skips
-
-__all__ = [
-    "adam_all",
-    "adam_rows",
-    "batch_norm",
-    "batch_norm_backward",
-    "count_sketch",
-    "fwht",
-    "hadamard_sparse",
-    "moments",
-    "multiply_normals",
-    "multiply_signs",
-    "multiply_skips",
-    "norm_relu",
-    "norm_relu_backward",
-    "normalise",
-    "relu_dropout",
-    "relu_dropout_backward",
-    "sketch_backward",
-    "sketch_forward",
-    "takes_channels",
-    "wide_backward",
-    "wide_forward",
-]

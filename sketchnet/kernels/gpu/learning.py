@@ -139,8 +139,12 @@ def _adam(
         ids = tl.load(indices + t, mask=t < stop, other=0).to(tl.int64)
         at = ids[:, None] * width + column[None, :]
         inside = (t < stop)[:, None] & (column < width)[None, :]
-        # Whoever takes the gradient away moves the weight; all others with this column find nothing left.
-        g = tl.atomic_xchg(gradient + at, tl.zeros((ENTRIES, TILE), tl.float32), mask=inside, sem="relaxed")
+        # Whoever takes the gradient away moves the weight; all others with this column find nothing left. An exchange
+        # moves bits, so numbers go through it as int32: the GPU's instruction is the same (exch.b32), the bits of 0 are
+        # those of 0.0, and Triton's interpreter, which the tests use where there is no GPU, exchanges integers only.
+        places = (gradient + at).to(tl.pointer_type(tl.int32), bitcast=True)
+        g = tl.atomic_xchg(places, tl.zeros((ENTRIES, TILE), tl.int32), mask=inside, sem="relaxed")
+        g = g.to(tl.float32, bitcast=True)
         mine = inside & (g != 0.0)
         m = beta1 * tl.load(first_moment + at, mask=mine, other=0.0) + (1 - beta1) * g
         v = beta2 * tl.load(second_moment + at, mask=mine, other=0.0) + (1 - beta2) * g * g

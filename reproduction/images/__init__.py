@@ -1,0 +1,1 @@
+"""Residual networks with stochastic depth, and their training on small images."""

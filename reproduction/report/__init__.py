@@ -1,0 +1,1 @@
+"""The page of a reproduction: each label beside the published numbers."""
