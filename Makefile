@@ -25,6 +25,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/dense.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/threads.py
+	$(BIN)/python benchmarks/linear.py
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/rbm.py
 	$(BIN)/python benchmarks/retrieval.py

@@ -30,6 +30,7 @@ _MODULES = (
     "errors",
     "estimators",
     "evaluation",
+    "experts",
     "kernels",
     "metrics",
     "nn",

@@ -17,7 +17,7 @@ import sketchnet
 PACKAGE = Path(sketchnet.__file__).parent
 ORDER = """
 lazy errors escapes checks memory storage random kernels data projection selection normalisation nn training pretraining
-evaluation metrics estimators report cli __main__
+experts evaluation metrics estimators report cli __main__
 """.split()
 
 

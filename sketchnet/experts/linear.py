@@ -9,10 +9,10 @@ from scipy import sparse
 
 from sketchnet.data.csr import CsrBatch
 from sketchnet.experts.blend import fit_blend
+from sketchnet.experts.rows import Sample
 from sketchnet.kernels import backend
 from sketchnet.kernels.cpu import linear_solvers as solvers
 from sketchnet.kernels.cpu.threads import over_range
-from sketchnet.training.examples import Examples
 
 _FIRST, _STEP, _LEAST, _MOST = 1.0, 3.0, 1e-3, 1e6  # strengths that are tried
 _FALL = 0.998  # times the least held-back loss so far, for the next strength to be worth a trial
@@ -32,27 +32,27 @@ class LinearExpert:
 
     def __init__(self, kind: str, n_outputs: int, seed: int = 0):
         self.kind, self.n_outputs, self._seed = kind, n_outputs, seed
-        self.weights = self.bias = self.strength = None
+        self.weights = self.bias = np.empty(0, np.float32)  # (columns, outputs) and (outputs), once fitted
+        self.strength = _FIRST
         self.gap = np.inf
         self.trials: list[dict] = []
 
-    def fit(self, train: Examples, valid: Examples) -> np.ndarray:
+    def fit(self, train: Sample, valid: Sample) -> np.ndarray:
         """Choose the strength with the least held-back loss, and solve; returns the logits of the held-back rows."""
-        problem, best = _Problem(self, train), None
+        problem, least = LinearProblem(self, train), np.inf
         for strength in _strengths(self.trials):
             weights, gap = problem.solve(strength, _TRIAL_GAP)
-            logits = _logits(valid.data, weights)
+            logits = _logits(valid.rows, weights)
             loss = fit_blend(self.kind, [logits], valid.targets, valid.weights).loss
             self.trials.append({"strength": strength, "loss": float(loss)})
-            if best is None or loss < best[0]:
-                best = loss, strength, weights, gap, logits
-        _, self.strength, weights, self.gap, logits = best
-        self._keep(weights)
-        return logits
+            if loss < least:
+                least, self.strength, self.gap = loss, strength, gap
+                self._keep(weights)
+        return self.logits(valid.rows)
 
-    def refit(self, examples: Examples) -> None:
+    def refit(self, sample: Sample) -> None:
         """Solve once more, on all rows, with the strength that was chosen."""
-        weights, self.gap = _Problem(self, examples).solve(self.strength, _GAP)
+        weights, self.gap = LinearProblem(self, sample).solve(self.strength, _GAP)
         self._keep(weights)
 
     def logits(self, rows: CsrBatch) -> np.ndarray:
@@ -79,27 +79,28 @@ def _strengths(trials: list[dict]) -> Iterator[float]:
             return
 
 
-class _Problem:
-    """Rows as the solvers take them; each solve goes on from the one before."""
+class LinearProblem:
+    """An expert's rows as the solvers take them; each solve goes on from the one before."""
 
-    def __init__(self, expert: LinearExpert, examples: Examples):
-        self._examples, self._expert = examples, expert
-        rows = examples.data
+    def __init__(self, expert: LinearExpert, sample: Sample):
+        self._sample, self._expert = sample, expert
+        rows = sample.rows
         self._arrays = rows.indptr, rows.indices, rows.values
         n, d = rows.n_rows, rows.n_columns
-        squares = np.add.reduceat(np.r_[np.square(rows.values, dtype=np.float64), 0.0], rows.indptr[:-1]) if n else []
-        self._norms = np.where(np.diff(rows.indptr) > 0, squares, 0.0) + 1
-        row_weights = examples.weights
+        owners = np.repeat(np.arange(n), np.diff(rows.indptr))
+        self._norms = 1 + np.bincount(owners, np.square(rows.values, dtype=np.float64), minlength=n)
+        self.mean_norm = float(self._norms.mean()) if n else 1.0
+        row_weights = sample.weights
         self._row_weights = np.ones(n) if row_weights is None else row_weights * (n / row_weights.sum())
         numbers = expert.kind == "regression"
         self._loss = solvers.SQUARED if numbers else solvers.SQUARED_HINGE if d > n else solvers.LOGISTIC
         dtype = np.float32 if self._loss == solvers.SQUARED_HINGE else np.float64
         self._weights = np.zeros((expert.n_outputs, d + 1), dtype)
-        self._alpha = np.zeros((expert.n_outputs, n)) if self._loss == solvers.SQUARED_HINGE else None
+        self._alpha = np.zeros((expert.n_outputs, n if self._loss == solvers.SQUARED_HINGE else 0))
 
     def solve(self, strength: float, gap: float) -> tuple[np.ndarray, float]:
         """Return weights (a row an output, its bias last) and the largest relative gap of an output."""
-        costs = self._row_weights * (strength / self._norms.mean())
+        costs = self._row_weights * (strength / self.mean_norm)
         gaps = np.zeros(len(self._weights))
 
         def some(start: int, stop: int) -> None:
@@ -124,7 +125,7 @@ class _Problem:
 
     def _gap(self, targets: np.ndarray, costs: np.ndarray, alpha: np.ndarray, weights: np.ndarray) -> float:
         """Return by what share of it the objective may be above the least possible one."""
-        margins = _logits(self._examples.data, weights[None].copy())[:, 0]
+        margins = _logits(self._sample.rows, weights[None].copy())[:, 0]
         misses = np.maximum(1 - targets * margins, 0)
         size = np.square(weights, dtype=np.float64).sum() / 2
         objective = size + costs @ np.square(misses, dtype=np.float64)
@@ -133,7 +134,7 @@ class _Problem:
         return (objective - (alpha.sum() - softness @ np.square(alpha) - size)) / objective
 
     def _targets(self, output: int) -> np.ndarray:
-        targets = self._examples.targets
+        targets = self._sample.targets
         if self._expert.kind == "regression":
             return np.asarray(targets, np.float64)
         if sparse.issparse(targets):

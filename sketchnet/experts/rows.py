@@ -6,14 +6,31 @@ the columns that occur, whatever their ids.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from sketchnet.data.batches import iterate_numbered
 from sketchnet.data.csr import CsrBatch, without_repeats
-from sketchnet.data.gather import concatenate
+from sketchnet.data.gather import concatenate, take_rows
 from sketchnet.errors import InputError
 
 _ROWS = 1 << 16  # of a data set on disk, read at a time
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows with numbered columns, their encoded targets, and a weight for each if they differ."""
+
+    rows: CsrBatch
+    targets: Any
+    weights: np.ndarray | None = None
+
+    def take(self, numbers: np.ndarray) -> Sample:
+        """Return some of the rows, copied."""
+        weights = None if self.weights is None else self.weights[numbers]
+        return Sample(take_rows(self.rows, numbers), self.targets[numbers], weights)
 
 
 class SeenColumns:

@@ -8,9 +8,8 @@ from sklearn.svm import LinearSVC
 
 from sketchnet.data import CsrBatch
 from sketchnet.experts.blend import row_losses
-from sketchnet.experts.linear import LinearExpert, _Problem
-from sketchnet.experts.rows import SeenColumns
-from sketchnet.training.examples import Examples, hold_back
+from sketchnet.experts.linear import LinearExpert, LinearProblem
+from sketchnet.experts.rows import Sample, SeenColumns
 
 
 def problem(kind, n=400, d=50, n_outputs=3, seed=0, noise=1.0):
@@ -26,13 +25,13 @@ def problem(kind, n=400, d=50, n_outputs=3, seed=0, noise=1.0):
     }[kind]()
     rows = CsrBatch(X.indptr, X.indices, X.data, d)
     columns = SeenColumns.count(rows)
-    return Examples(columns.compact(rows), targets), columns, X
+    return Sample(columns.compact(rows), targets), columns, X
 
 
 def solved(expert, examples, cost, gap=1e-8):
     """Weights (outputs x columns of X, bias last) at C = cost."""
-    work = _Problem(expert, examples)
-    weights, reached = work.solve(cost * work._norms.mean(), gap)
+    work = LinearProblem(expert, examples)
+    weights, reached = work.solve(cost * work.mean_norm, gap)
     assert reached <= gap
     return weights
 
@@ -65,9 +64,9 @@ def test_weights_of_rows_are_as_good_as_repeating_them(kind):
     columns = SeenColumns.count(CsrBatch(X.indptr, X.indices, X.data, X.shape[1]))
     other = columns.compact(CsrBatch(repeated.indptr, repeated.indices, repeated.data, X.shape[1]))
     once, twice = LinearExpert(kind, 1), LinearExpert(kind, 1)
-    weighed = _Problem(once, Examples(examples.data, examples.targets, times.astype(float)))
-    several = _Problem(twice, Examples(other, np.repeat(examples.targets, times)))
-    mean = weighed._norms.mean(), several._norms.mean()
+    weighed = LinearProblem(once, Sample(examples.rows, examples.targets, times.astype(float)))
+    several = LinearProblem(twice, Sample(other, np.repeat(examples.targets, times)))
+    mean = weighed.mean_norm, several.mean_norm
     share = times.sum() / len(times)  # weights are made to average one
     first, _ = weighed.solve(2.0 * share * mean[0], 1e-12)
     second, _ = several.solve(2.0 * mean[1], 1e-12)
@@ -86,20 +85,19 @@ def test_numbers_are_ridge_regression():
 @pytest.mark.parametrize("d", [50, 3000])
 def test_it_learns_and_chooses_a_strength(kind, d):
     examples, _, _ = problem(kind, n=1500, d=d, noise=0.3)
-    train, valid = hold_back(examples, 0.2, 0)
-    train, valid = (Examples(part.data.rows(slice(0, part.data.n_rows)), part.targets) for part in (train, valid))
+    train, valid = (examples.take(np.arange(*span)) for span in ((0, 1200), (1200, 1500)))
     n_outputs = 3 if kind in ("multiclass", "multilabel") else 1
     expert = LinearExpert(kind, n_outputs)
     logits = expert.fit(train, valid)
-    assert logits.shape == (valid.data.n_rows, n_outputs)
+    assert logits.shape == (valid.rows.n_rows, n_outputs)
     losses = [trial["loss"] for trial in expert.trials]
     assert expert.strength == expert.trials[int(np.argmin(losses))]["strength"]
     nothing = row_losses(kind, np.zeros_like(logits), valid.targets).mean()
     assert min(losses) < (0.5 if d == 50 else 0.95) * nothing
-    np.testing.assert_array_equal(expert.logits(valid.data), logits)
+    np.testing.assert_array_equal(expert.logits(valid.rows), logits)
     expert.refit(train)
     assert expert.gap <= 1e-3
-    np.testing.assert_allclose(expert.logits(valid.data), logits, atol=0.3 * np.abs(logits).max())
+    np.testing.assert_allclose(expert.logits(valid.rows), logits, atol=0.3 * np.abs(logits).max())
 
 
 def test_threads_change_nothing(monkeypatch):
