@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sketchnet.data.shard_set import ShardSet
@@ -17,7 +17,7 @@ from sketchnet.training.defaults import choose_device
 from sketchnet.training.examples import Examples, hold_back
 
 
-class SketchAutoencoder(ModelEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+class SketchAutoencoder(ModelEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Short codes of sparse rows, from which a deep network can tell what the rows were.
 
     Documents with similar codes are about similar things: rank them by the codes' cosines

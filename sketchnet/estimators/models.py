@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from sketchnet.data.csr import CsrBatch, as_csr, sparse_rows
@@ -28,8 +28,18 @@ _OTHER_NAMES = {
 _NO_SETTINGS = "validation_fraction class_weight memory device threads verbose random_state".split()
 
 
-class ModelEstimator(SparseInput, BaseEstimator):
+class ModelEstimator(SparseInput):
     """For estimators that keep a `sketchnet.training.Model` in `model_`."""
+
+    _tasks: ClassVar[tuple[str, ...]]
+    _get_param_names: Any  # scikit-learn's
+    model_: Any
+    n_features_in_: int
+    options: Any
+    memory: Any
+    device: Any
+    threads: Any
+    verbose: Any
 
     def save(self, folder) -> None:
         """Write a model folder, as `sketchnet train` does."""
@@ -43,7 +53,9 @@ class ModelEstimator(SparseInput, BaseEstimator):
         if model.task.kind not in cls._tasks:
             raise InputError(f"{Path(folder)} is a model for {model.task.kind}; {cls.__name__} cannot load it")
         config = {**model.network.config.to_dict(), **model.training.to_dict()}
-        estimator = cls(**{name: config[ours] for name, ours in cls._names().items()}, random_state=config["seed"])
+        estimator = cast(Any, cls)(
+            **{name: config[ours] for name, ours in cls._names().items()}, random_state=config["seed"]
+        )
         estimator.model_ = model
         estimator.n_features_in_ = model.network.config.n_columns
         estimator._restore()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from sketchnet.data.csr import CsrBatch, without_torch
@@ -29,7 +29,7 @@ from sketchnet.training.rates import even_rates
 from sketchnet.training.task import Task
 
 
-class NetworkEstimator(ModelEstimator):
+class NetworkEstimator(ModelEstimator, BaseEstimator):
     classes_: np.ndarray
 
     def __init__(

@@ -31,6 +31,7 @@ from sketchnet.storage import (
 )
 
 FORMAT = 1
+_NEEDED = {"rbm": ("layer", "epoch", "reconstruction", "seconds"), "rbm_restart": ("layer", "epoch", "rate")}
 _MOST = 2**30  # bytes of config.json and history.jsonl
 _DTYPES = {torch.float32: "F32", torch.int64: "I64"}
 CONFIG, WEIGHTS, HISTORY, CHECKPOINT = "config.json", "weights.safetensors", "history.jsonl", "checkpoint.safetensors"
@@ -225,10 +226,32 @@ def read_history(folder: Path) -> list[dict]:
     path = Path(folder) / HISTORY
     try:
         _check_size(path)
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except FileNotFoundError:
         return []
     except InputError:
         raise
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged: {error}") from None
+    for number, record in enumerate(records, 1):
+        if not _is_record(record):
+            raise InputError(f"{path} is damaged: line {number} is no record of a training")
+    return records
+
+
+def _is_record(record) -> bool:
+    """Whether a line of a history is what training notes: numbers by name, and of other stages than those of epochs
+    texts as well.
+    """
+    if not isinstance(record, dict):
+        return False
+    stage = record.get("stage")
+    rest = [value for name, value in record.items() if name != "stage"]
+    if stage is not None and stage not in _NEEDED:
+        timed = isinstance(record.get("seconds", 0.0), int | float)
+        return isinstance(stage, str) and timed and all(isinstance(value, str | int | float) for value in rest)
+    ends = "best_epoch" in record
+    needed = _NEEDED[stage] if stage else ("best_epoch", "seconds") if ends else ("epoch", "loss", "seconds")
+    whole = [record.get(name, 0) for name in ("epoch", "layer", "best_epoch")]
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in rest)
+    return numbers and record.keys() >= set(needed) and all(isinstance(value, int) for value in whole)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from sketchnet import __version__, random
+from sketchnet.checks import check_integer
 from sketchnet.data.batches import iterate_batches
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
@@ -125,6 +126,8 @@ def load_model(folder: str | Path) -> Model:
         data = content.get("data") or {}
         if not isinstance(data, dict):
             raise InputError(f"data is {data!r}; it is an object")
+        for name in ("rows", "entries"):
+            check_integer(f"data.{name}", data.get(name, 0), 0, 2**63)
         model = Model(network, task, training, data)
         _ = model.classes  # whose names may not fit
     except InputError as error:

@@ -197,10 +197,7 @@ def test_how_to_read_is_said_of_files_alone(args, here):
     bad(*args.split(), "shards", "--label", "other", message=message, cwd=here)
 
 
-@pytest.mark.parametrize(
-    "args",
-    ["train rows.svm --out", "synth -n 50 -d 9 --density 0.5", "reproduce tab:datasets_nnz --scale smoke --out"],
-)
+@pytest.mark.parametrize("args", ["train rows.svm --out", "synth -n 50 -d 9 --density 0.5"])
 def test_a_place_that_no_folder_can_take(args, tmp_path):
     (tmp_path / "rows.svm").write_text("1 1:1\n0 2:1\n" * 20)
     (tmp_path / "link").symlink_to("nowhere")

@@ -32,6 +32,12 @@ def test_measures_and_goes_on(tmp_path):
     assert (tmp_path / "out/results.jsonl").read_bytes() == lines
 
 
+def test_a_place_that_no_folder_can_take(tmp_path):
+    (tmp_path / "link").symlink_to("nowhere")
+    message = "link is a link that leads nowhere; it must be a folder, or a name that is free"
+    bad("tab:datasets_nnz", "--scale", "smoke", "--out", "link", message=message, cwd=tmp_path)
+
+
 def test_a_reader_that_leaves_does_not_stop_what_is_measured(tmp_path):
     """As `| head -1` does."""
     asked = f"{sys.executable} -m reproduction tab:rp_layer_complexity --scale smoke --out {tmp_path / 'out'} | true"

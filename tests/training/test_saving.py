@@ -51,7 +51,7 @@ def test_a_save_that_is_killed_leaves_one_model_or_the_other(folder, tmp_path, m
     old, new = load_model(folder), load_model(folder)
     with torch.no_grad():
         new.network.wide.weight += 1
-    new.training, new.history = replace(new.training, epochs=7), [{"best_epoch": 7}]
+    new.training, new.history = replace(new.training, epochs=7), [{"best_epoch": 7, "seconds": 1.0}]
     left, busy = [], []
 
     def copy_folder():
