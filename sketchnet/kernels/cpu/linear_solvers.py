@@ -176,9 +176,9 @@ def _newton_step(indptr, indices, values, curves, gradient, diagonal, residual):
 def descend_newton(indptr, indices, values, targets, costs, loss, weights, gap, steps) -> tuple[int, float]:
     """Minimise by Newton's method, in `weights` (float64); returns (steps taken, relative gap).
 
-    The gap is the fall that the last quadratic model promised, as a share of the objective: near the minimum, the
-    distance to it. A step's equations are solved to a tenth, so a step is a few passes over the rows; its length is
-    found on the margins alone.
+    The gap, a share of the objective, is what the last step must have left: its equations are solved to a tenth, so a
+    hundredth of the fall that their quadratic model promised, and by how much the objective fell otherwise than
+    promised. A step is a few passes over the rows; its length is found on the margins alone.
     """
     rows = (indptr, indices, values)
     margins, slopes, curves, along = np.empty((4, len(targets)))
@@ -191,9 +191,8 @@ def descend_newton(indptr, indices, values, targets, costs, loss, weights, gap, 
         _add_transposed(*rows, curves, 2, diagonal)
         direction = _newton_step(*rows, curves, gradient, diagonal, _EXACT if loss == SQUARED else _INEXACT)
         fall, length = -(gradient @ direction), 1.0
-        left = fall / 2 / max(objective, np.finfo(float).tiny)
         if fall <= 0:  # at the minimum, to rounding
-            return step, max(left, 0.0)
+            return step, 0.0
         _multiply(*rows, direction, along)
         for _ in range(_HALVINGS):
             changed = weights + length * direction
@@ -203,6 +202,7 @@ def descend_newton(indptr, indices, values, targets, costs, loss, weights, gap, 
             length /= 2
         weights[:] = changed
         margins += length * along
+        left = (_INEXACT * fall / 2 + abs(fall / 2 - (objective - reached))) / max(objective, np.finfo(float).tiny)
         if left <= gap and length == 1:
             return step, left
     return steps, left
