@@ -94,26 +94,29 @@ def _lock(place: Path, output: Path) -> int:
         lock = _open_owner(place)
         if lock is None:
             continue
+        _claim(lock, place, output)
         try:
-            if fcntl is not None:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(lock).st_nlink > 0 or fcntl is None:
                 with writing(output):
                     os.lseek(lock, 0, os.SEEK_SET)
                     os.write(lock, _SIGN)
                 return lock
             os.close(lock)  # its last owner removed it after we had opened it: take the new one
-        except BlockingIOError:
-            os.close(lock)
-            raise StorageError(f"another process is writing {output}") from None
-        except OSError as error:
-            if isinstance(error, SketchnetError):
-                raise
-            os.close(lock)  # which was not had: what is there may be another's
-            raise StorageError(f"cannot lock {place}: {error.strerror or error}") from None
         except BaseException:
             _let_go(place, lock)
             raise
+
+
+def _claim(lock: int, place: Path, output: Path) -> None:
+    """Lock the file that says whose a workspace is; where another process has it, nothing of it is touched."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        taken = isinstance(error, BlockingIOError)
+        what = f"another process is writing {output}" if taken else f"cannot lock {place}: {error.strerror or error}"
+        raise StorageError(what) from None
 
 
 def _open_owner(place: Path) -> int | None:

@@ -145,7 +145,7 @@ def _task_of(data: ShardSet, regression: bool) -> Task:
     names = data.descriptions[0].get("classes")
     if regression and (names or sparse.issparse(labels)):
         raise InputError("--regression needs one number a row as label")
-    if not (regression or names or sparse.issparse(labels)) and (labels % 1).any():
-        example = float(labels[(labels % 1 != 0).argmax()])
+    if not (regression or names or sparse.issparse(labels)) and not np.array_equal(labels, np.floor(labels)):
+        example = float(labels[(labels != np.floor(labels)).argmax()])
         raise InputError(f"labels such as {example:g} are numbers, not classes; learn them with --regression")
     return Task.of_labels(labels, regression)

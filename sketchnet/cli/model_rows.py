@@ -135,9 +135,10 @@ def options_for(model, path: Path, options: InputOptions) -> InputOptions:
 
 def open_folder(model, path: Path):
     """A data set on disk, which must have been read as the model's was."""
-    from sketchnet.data.shard_set import open_shards
+    from sketchnet.data.shard_set import check_rows, open_shards
 
     data = open_shards(path)
+    check_rows(data, [path])
     check_columns(path, data.descriptions[0], model.data, "the model")
     width = model.network.config.n_columns
     if not takes_any_id(model):

@@ -114,7 +114,7 @@ def train(
                 for name, path in (("valid", valid), ("test", test))
                 if path is not None
             }
-        examples = learning.examples(data)
+        examples = _examples(learning, data, input[0])
         beside = {name: _examples(learning, rows, test if name == "test" else valid) for name, rows in others.items()}
         if "valid" in beside:  # what is wrong with the labels of the others should not wait for the end either
             chosen_by = beside["valid"]

@@ -9,7 +9,7 @@ from sketchnet.cli.model_rows import check_columns
 from sketchnet.cli.printing import tell
 from sketchnet.cli.progress import progress_rows
 from sketchnet.data.ingestion import ingest, is_ingested
-from sketchnet.data.shard_set import ShardSet, open_shards
+from sketchnet.data.shard_set import ShardSet, check_rows, open_shards
 from sketchnet.errors import BeyondColumns, InputError
 
 
@@ -30,7 +30,9 @@ def open_data(
     if folders and len(folders) < len(inputs):
         raise InputError(f"{folders[0]} is a folder and others are files; give the ones or the others")
     if folders:
-        return _with_rows(open_shards(*folders), inputs)
+        data = open_shards(*folders)
+        check_rows(data, folders)
+        return _with_rows(data, inputs)
     source, job = options.source(inputs, memory, seed, known, work.absolute().parent)
     with progress_rows(f"reading {inputs[0].name}{' ...' if len(inputs) > 1 else ''}") as progress:
         overwrite = overwrite and not is_ingested(source, work, **job)

@@ -71,7 +71,7 @@ def ingest(
     """
     output, job = Path(output), _job(source, n_columns, shard_entries)
     make_folder(output.absolute().parent)
-    output = _resolve_folder(output)
+    name, output = output, _resolve_folder(output)
     with workspace(output) as work:
         old, new = work / "replaced", work / "replacing"
         if os.path.lexists(old) and not output.exists() and _is_whole(new):
@@ -79,7 +79,7 @@ def ingest(
         remove(old)
         if _is_done(output, job) and not overwrite:
             return read_description(output / _DATASET)
-        _check_ours(output)
+        _check_ours(output, name)
         # What is mounted cannot be moved: it is cleared first.
         replaces = overwrite and _is_whole(output) and not os.path.ismount(output)
         if not (replaces and _is_done(new, job)):
@@ -192,8 +192,7 @@ def _begin(output: Path, job: dict, overwrite: bool) -> tuple[dict | None, int, 
         clear = overwrite and (bool(different) or not record.exists())
     make_folder(output)
     with writing(output):
-        for work in output.glob(".*.sketchnet"):  # that a run which was killed has left
-            tidy(output / work.name[1:].removesuffix(work.suffix))
+        _tidy_folder(output)
         if clear:
             _clear(output, job)
         write_json(record, {"format": 1, "job": job})
@@ -226,23 +225,34 @@ def _differing(key: str, *values) -> list:
 
 def check_folder(output: Path) -> None:
     """Raise if what lies where a data set is to be written, or beside it, is none of ours."""
-    output = _resolve_folder(output)
-    if output.parent.is_dir():
-        with workspace(output, keep=True):
-            _check_ours(output)
+    folder = _resolve_folder(output)
+    if folder.parent.is_dir():
+        with workspace(folder, keep=True):
+            _check_ours(folder, output)
+            _tidy_folder(folder)
 
 
 def _resolve_folder(output: Path) -> Path:
     """Return what a link leads to: that is replaced, not the link."""
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is no folder; choose another name for the data set")
-    return output.resolve() if output.is_symlink() else output
+    if not output.is_symlink():
+        return output
+    if not output.exists():
+        raise InputError(f"{output} is a link that leads nowhere; it must be a folder, or a name that is free")
+    return output.resolve()
 
 
-def _check_ours(output: Path) -> None:
+def _tidy_folder(output: Path) -> None:
+    """Remove what a run that was killed has left beside the files of a data set."""
+    for work in output.glob(".*.sketchnet"):
+        tidy(output / work.name[1:].removesuffix(work.suffix))
+
+
+def _check_ours(output: Path, name: Path) -> None:
     foreign = [path.name for path in output.glob("*") if not _is_ours(path)] if output.exists() else []
     if foreign:
-        raise InputError(f"{output} has files that no ingest wrote ({foreign[0]}, ...); choose an empty or new folder")
+        raise InputError(f"{name} has files that no ingest wrote ({foreign[0]}, ...); choose an empty or new folder")
 
 
 def _is_ours(path: Path) -> bool:

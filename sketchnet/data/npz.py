@@ -43,7 +43,8 @@ def open_npz(path: str | Path, scratch: str | Path) -> tuple[CsrBatch, list[int]
     except (InputError, StorageError, MemoryError):
         raise
     except Exception as error:  # zipfile and NumPy's header parser fail in a dozen ways on damaged files
-        if isinstance(error, OSError) and error.errno is not None:  # bz2 reports bad data without a number
+        # bz2 reports bad data without a number; EINVAL is a place that cannot be, such as one before the file
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise StorageError(f"cannot read {path}: {error.strerror}") from None
         what = str(error).partition("\n")[0]
         raise InputError(f"{path} is not a complete scipy .npz file: {what}") from None

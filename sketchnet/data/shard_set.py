@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 from scipy import sparse
 
-from sketchnet.data.csr import CsrBatch
+from sketchnet.data.csr import CsrBatch, as_csr
 from sketchnet.data.gather import concatenate, kind_of, take_rows
 from sketchnet.data.shards import map_shard, read_description, shard_folders
-from sketchnet.errors import InputError, MissingFile, Setting
+from sketchnet.errors import BadRows, InputError, MissingFile, Setting
 
 _CHOICES = "rows are chosen by a slice, a mask of all rows or a one-dimensional array of integers"
 _MOST_LABELS = 2**24  # that a row may choose from
@@ -47,6 +48,17 @@ def open_shards(*folders: str | Path, verify: bool = True) -> ShardSet:
     if not descriptions:
         raise InputError("open_shards needs at least one folder")
     return ShardSet(parts, descriptions)
+
+
+def check_rows(data: ShardSet, folders: Sequence[Path]) -> None:
+    """Raise if an id or a value of the shards is none: an error that names their folder, before work begins."""
+    first = 0
+    for part in data.parts:
+        try:
+            as_csr(part, part.n_columns, first)
+        except BadRows as error:
+            raise InputError(f"{' '.join(map(str, folders))}: {error}") from None
+        first += part.n_rows
 
 
 def _check_sums(folder: Path, description: dict, parts: list[CsrBatch]) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tests.attack.command import Bounds, Outcome
 
 _TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks that turn text around
-_NOTE = " left out"  # how a note ends, of lines or values; others begin with the program's name
+_NOTE = (" left out", "damage may go unseen")  # how notes end
 _OBEYED = ("Cc", "Cs", "Zl", "Zp")
 _HASHED = 64 << 20  # of a longer file, only its size and time are compared
 
@@ -41,11 +41,11 @@ def judge(outcome: Outcome, codes: Sequence[int], bounds: Bounds, blames: str = 
         wrongs.append(Wrong("code", f"exit {outcome.code}, not {' or '.join(map(str, codes))}; {err[-300:]!r}"))
     wrongs += [Wrong("control", f"{where} has {bad}") for where, bad in _controls(out, err) if bad]
     lines = err.removesuffix("\n").split("\n") if err else []
-    notes = [line for line in lines if line.endswith(_NOTE)] if outcome.code == 0 else []
-    if not all(line.startswith(("sketchnet: ", "python -m reproduction: ")) for line in lines if line not in notes):
+    said = [line for line in lines if not line.endswith(_NOTE)]
+    if not all(line.startswith(("sketchnet: ", "python -m reproduction: ")) for line in said):
         wrongs.append(Wrong("lines", f"standard error has {err[-300:]!r}"))
-    elif outcome.code and (len(lines) != 1 or not err.endswith("\n")):
-        wrongs.append(Wrong("lines", f"{len(lines)} lines of error: {err[-300:]!r}"))
+    elif outcome.code and (len(said) != 1 or not err.endswith("\n")):
+        wrongs.append(Wrong("lines", f"{len(said)} lines of error: {err[-300:]!r}"))
     if outcome.code and blames and blames not in err:
         wrongs.append(Wrong("unnamed", f"{blames!r} is not in {err[-300:]!r}"))
     return wrongs
