@@ -15,6 +15,7 @@ from sketchnet.kernels.cpu.compile import inlined, kernel
 SQUARED_HINGE, LOGISTIC, SQUARED = range(3)  # losses; the first two take targets of -1 and 1
 _EXACT, _INEXACT = 1e-14, 1e-2  # squared residual of a Newton step's equations, as a share of the first
 _CURVATURE_STEPS, _HALVINGS = 1000, 40
+_LEFT = 0.1  # share of the promised fall that a step may leave, the conditioning of its equations allowed for
 _ARMIJO = 0.01  # share of the promised fall that a step must keep
 
 
@@ -176,8 +177,8 @@ def _newton_step(indptr, indices, values, curves, gradient, diagonal, residual):
 def descend_newton(indptr, indices, values, targets, costs, loss, weights, gap, steps) -> tuple[int, float]:
     """Minimise by Newton's method, in `weights` (float64); returns (steps taken, relative gap).
 
-    The gap, a share of the objective, is what the last step must have left: its equations are solved to a tenth, so a
-    hundredth of the fall that their quadratic model promised, and by how much the objective fell otherwise than
+    The gap, a share of the objective, is what the last step must have left: its equations are solved to a tenth, so
+    at most a tenth of the fall that their quadratic model promised, and by how much the objective fell otherwise than
     promised. A step is a few passes over the rows; its length is found on the margins alone.
     """
     rows = (indptr, indices, values)
@@ -202,7 +203,7 @@ def descend_newton(indptr, indices, values, targets, costs, loss, weights, gap, 
             length /= 2
         weights[:] = changed
         margins += length * along
-        left = (_INEXACT * fall / 2 + abs(fall / 2 - (objective - reached))) / max(objective, np.finfo(float).tiny)
+        left = (_LEFT * fall / 2 + abs(fall / 2 - (objective - reached))) / max(objective, np.finfo(float).tiny)
         if left <= gap and length == 1:
             return step, left
     return steps, left
