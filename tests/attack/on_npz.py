@@ -13,7 +13,7 @@ from tests.attack.damage import damaged, flipped
 from tests.attack.plain import project_plainly, read_npz, read_shards
 
 _SHAPES = [[240, 50], [240, 51], [240, 49], [241, 50], [-1, 50], [240, -1], [240], [240, 50, 1], 7, [240, 2**62]]
-_SHAPES += [[2**62, 50], [240, 2**63 + 1], [2**63, 50], [240, 2**64 - 1]]
+_SHAPES += [[2**62, 50], [240, 2**63 + 2**12], [2**63, 50], [240, 2**64 - 1]]
 
 
 def _use(scene: Scene, name: str) -> None:
