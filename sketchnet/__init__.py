@@ -1,9 +1,8 @@
 """sketchnet: deep networks on sparse data with millions of features, through random projections."""
 
-from typing import TYPE_CHECKING
-
 from sketchnet.lazy import load_on_use
 
+TYPE_CHECKING = False  # as type checkers know it: loading `typing` would take most of the time of this import
 if TYPE_CHECKING:  # what editors and type checkers see
     from sketchnet.estimators.autoencoder import SketchAutoencoder as SketchAutoencoder
     from sketchnet.estimators.boltzmann import RestrictedBoltzmannMachine as RestrictedBoltzmannMachine

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # as type checkers know it; `sketchnet` itself loads this module
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 def load_on_use(package: str, modules: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
