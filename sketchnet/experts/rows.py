@@ -21,16 +21,23 @@ _ROWS = 1 << 16  # of a data set on disk, read at a time
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows with numbered columns, their encoded targets, and a weight for each if they differ."""
+    """Rows with numbered columns, their encoded targets, and what else is known of them.
+
+    `weights` has a weight for each row if they differ; `groups` a number for each row, where rows of one group must not
+    be told apart (they share a fold); `fields` the number of each column's field, where rows are those of a table: of
+    the columns of a field a row has one, or none. -1: a column that is a number, not one of several categories.
+    """
 
     rows: CsrBatch
     targets: Any
     weights: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    fields: np.ndarray | None = None
 
     def take(self, numbers: np.ndarray) -> Sample:
         """Return some of the rows, copied."""
-        weights = None if self.weights is None else self.weights[numbers]
-        return Sample(take_rows(self.rows, numbers), self.targets[numbers], weights)
+        weights, groups = (None if part is None else part[numbers] for part in (self.weights, self.groups))
+        return Sample(take_rows(self.rows, numbers), self.targets[numbers], weights, groups, self.fields)
 
 
 class SeenColumns:

@@ -1,0 +1,59 @@
+"""What the blend asks of an expert: the small contract behind which each of them is one file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from sketchnet.data.csr import CsrBatch
+from sketchnet.experts.rows import Sample
+
+
+class Expert(ABC):
+    """A small model on rows with numbered columns.
+
+    `kind` is the task's: "binary" (one output, positive for the second class), "multiclass" (one a class),
+    "multilabel" (one a label) or "regression" (the standardised number). The last column number stands for every column
+    that no row had when columns were numbered. Everything random follows from `seed`; the same rows give the same
+    expert, whatever the threads.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
+        self.kind, self.n_outputs, self.seed, self.effort = kind, n_outputs, seed, effort
+        self.chosen: dict[str, float] = {}  # what held-back rows decided: `refit` goes by it
+
+    @classmethod
+    @abstractmethod
+    def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
+        """Return whether such rows are worth a trial."""
+
+    @abstractmethod
+    def fit(self, train: Sample, valid: Sample) -> np.ndarray:
+        """Learn from `train`; return the logits of `valid`, whose targets choose settings and when to stop.
+
+        The numbers that were chosen go into `chosen`; their geometric mean over folds must make sense.
+        """
+
+    @abstractmethod
+    def refit(self, sample: Sample) -> None:
+        """Learn once more, from all rows, by what `chosen` says."""
+
+    @abstractmethod
+    def logits(self, rows: CsrBatch) -> np.ndarray:
+        """Return a float32 array, rows x outputs."""
+
+    @abstractmethod
+    def contributions(self, rows: CsrBatch, outputs: np.ndarray) -> np.ndarray:
+        """Return what each stored entry adds to its row's logit number outputs[row]: one number an entry, in order."""
+
+    @abstractmethod
+    def state(self) -> tuple[dict[str, np.ndarray], dict]:
+        """Return all that `restore` needs: arrays by name, and settings that JSON can hold."""
+
+    @abstractmethod
+    def restore(self, arrays: dict[str, np.ndarray], settings: dict) -> None:
+        """Become the expert whose state this is; raise InputError if it cannot be one."""
