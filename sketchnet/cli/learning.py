@@ -39,6 +39,10 @@ class Labels:
         """By which rows are read that must fit those with this description."""
         return description
 
+    @property
+    def task(self) -> Task:
+        return self._task
+
     def examples(self, data: ShardSet) -> Examples:
         """Of the training rows, then of others with their classes."""
         names, labels = names_of_classes(data.descriptions[0]), data.labels
@@ -79,6 +83,7 @@ class Codes:
     """Of an autoencoder. Labels may be there or not."""
 
     next_verb = "encode"
+    task = Task("autoencoder")
 
     def __init__(self, settings: dict, seed: int):
         self._settings, self._seed = settings, seed

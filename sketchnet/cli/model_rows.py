@@ -40,7 +40,7 @@ def open_autoencoder(folder: Path):
 def open_model(folder: Path):
     """A model whose description of its data can be used; a damaged one is bad input."""
     from sketchnet.training.checkpoint import CONFIG, is_unfinished
-    from sketchnet.training.model import load_model
+    from sketchnet.experts.model import load_model
 
     with _damage_named(str(folder)):
         model = load_model(folder)
@@ -52,11 +52,6 @@ def open_model(folder: Path):
     if is_unfinished(folder):
         tell(f"sketchnet: {folder} is unfinished; its best epoch so far answers")
     return model
-
-
-def takes_any_id(model) -> bool:
-    """Whether ids are hashed, so that the width of rows need not be that of the training rows."""
-    return getattr(model.network.config, "hashed_columns", None) is not None
 
 
 @contextmanager
@@ -79,9 +74,6 @@ def _check_description(model) -> None:
     from sketchnet.data.tables import TableEncoder
 
     data, task = model.data, model.task
-    for name, tensor in model.network.state_dict().items():
-        if str(tensor.dtype) != ("torch.int64" if name.endswith("num_batches_tracked") else "torch.float32"):
-            raise TypeError(f"{name} is {tensor.dtype}")
     names = data.get("classes") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TypeError("the names of classes are no texts")
@@ -98,8 +90,8 @@ def _check_description(model) -> None:
         kinds_fit = set(kinds.values()) <= {"numeric", "categorical"} and isinstance(encoder.label_, str | None)
         if not (kinds_fit and of_texts and isinstance(encoder.unknown_, dict)):
             raise ValueError("the columns of its tables are not described")
-        if encoder.width != model.network.config.n_columns:
-            raise ValueError(f"its tables have {encoder.width} columns, its network {model.network.config.n_columns}")
+        if encoder.width != model.n_columns:
+            raise ValueError(f"its tables have {encoder.width} columns, the model {model.n_columns}")
 
 
 def options_for(model, path: Path, options: InputOptions) -> InputOptions:
@@ -140,8 +132,8 @@ def open_folder(model, path: Path):
     data = open_shards(path)
     check_rows(data, [path])
     check_columns(path, data.descriptions[0], model.data, "the model")
-    width = model.network.config.n_columns
-    if not takes_any_id(model):
+    width = model.n_columns
+    if not model.takes_any_id:
         if data.n_columns > width:
             raise InputError(f"{path} has {data.n_columns:,} columns; the model was trained on {width:,}")
         data.n_columns = width  # the last columns may just not occur in it
@@ -166,7 +158,7 @@ def labelled_rows(model, path: Path, options: InputOptions, memory: str) -> Iter
 def _as_wide(model, known: dict) -> dict:
     """The description with the width of the model's rows; a table of hashed columns takes any id."""
     known = {key: value for key, value in known.items() if key != "columns"}
-    return known if takes_any_id(model) else {**known, "columns": model.network.config.n_columns}
+    return known if model.takes_any_id else {**known, "columns": model.n_columns}
 
 
 def check_columns(path: Path, theirs: dict, ours: dict, what: str) -> None:
@@ -249,18 +241,18 @@ class ModelRows:
                 line += block.count(b"\n")
 
     def _fitted(self, batch, rows_before: int):
-        config = self._model.network.config
-        if takes_any_id(self._model):
+        width = self._model.n_columns
+        if self._model.takes_any_id:
             return batch
-        if batch.n_columns > config.n_columns:
-            bad = (batch.indices >= config.n_columns).nonzero()[0]
+        if batch.n_columns > width:
+            bad = (batch.indices >= width).nonzero()[0]
             if len(bad):
                 row = int(batch.indptr.searchsorted(bad[0] + batch.indptr[0], side="right")) - 1
-                column, last = int(batch.indices[bad[0]]) + self.base, config.n_columns - 1 + self.base
+                column, last = int(batch.indices[bad[0]]) + self.base, width - 1 + self.base
                 allowed = f"the model was trained on {self.base} to {last}"
                 raise InputError(f"{self._path}: row {rows_before + row} has column id {column}; {allowed}")
-            raise InputError(f"{self._path} has {batch.n_columns:,} columns; the model has {config.n_columns:,}")
-        return replace(batch, n_columns=config.n_columns)
+            raise InputError(f"{self._path} has {batch.n_columns:,} columns; the model has {width:,}")
+        return replace(batch, n_columns=width)
 
 
 def names_of_classes(description: dict) -> list[str]:

@@ -55,7 +55,7 @@ def _page(folder: Path, data: Path | None, options: InputOptions, memory: str):
     if data is None and options != InputOptions():
         raise InputError("options of rows are given, but no rows; give --data FILE")
     size = {
-        "parameters": sum(x.numel() for x in model.network.parameters()),
+        "parameters": model.n_parameters,
         "bytes": (folder / WEIGHTS).stat().st_size,
     }
     on = None

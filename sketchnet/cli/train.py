@@ -23,27 +23,39 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Folder of the model. [default: INPUT's name with -model]")] = None,
     test: Annotated[Path | None, typer.Option(help="Rows to measure the finished model on.")] = None,
     valid: Annotated[
-        Path | None, typer.Option(help="Rows to choose the best epoch by. [default: a tenth of INPUT]")
+        Path | None, typer.Option(help="Rows to choose and stop by. [default: a part of INPUT]")
     ] = None,
     task: Annotated[
         str, typer.Option(help="auto (labels are classes), regression (numbers) or autoencoder (codes; no labels).")
     ] = "auto",
     regression: Annotated[bool, typer.Option("--regression", help="The same as --task regression.")] = False,
+    experts: Annotated[
+        str | None,
+        typer.Option(help="Which models to blend, such as linear,trees; sketch: the network alone. [default: auto]"),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="By what experts are chosen: error, log_loss, roc_auc, average_precision, squared_error."),
+    ] = None,
+    effort: Annotated[str | None, typer.Option(help="quick, auto or best.")] = None,
+    valid_last: Annotated[
+        float | None, typer.Option(help="Hold back this share of INPUT's rows, the last ones, as in order of time.")
+    ] = None,
     scheme: Annotated[
-        str | None, typer.Option(help="The projection in front. [default: count_sketch; of autoencoders none]")
+        str | None, typer.Option(help="Network: the projection in front. [default: count_sketch; of autoencoders none]")
     ] = None,
     components: Annotated[
         int | None,
         typer.Option("--components", "-k", help="Columns of the projected data. [default: 1000; of autoencoders 2000]"),
     ] = None,
-    fixed: Annotated[bool, typer.Option("--fixed", help="Do not learn the projection: project once.")] = False,
+    fixed: Annotated[bool, typer.Option("--fixed", help="Network: do not learn the projection.")] = False,
     eta: Annotated[
-        float | None, typer.Option(help="Probability with which a batch updates the projection. [default: 1]")
+        float | None, typer.Option(help="Network: probability that a batch updates the projection. [default: 1]")
     ] = None,
     wide: Annotated[
-        bool | None, typer.Option("--wide/--no-wide", help="A linear model beside the network. [default: wide]")
+        bool | None, typer.Option("--wide/--no-wide", help="Network: a linear model beside it. [default: wide]")
     ] = None,
-    hidden: Annotated[str | None, typer.Option(help="Widths of hidden layers, such as 1000,1000.")] = None,
+    hidden: Annotated[str | None, typer.Option(help="Network: widths of hidden layers, such as 1000,1000.")] = None,
     codes: Annotated[int | None, typer.Option(help="Autoencoder: numbers of a code. [default: 32]")] = None,
     binary_codes: Annotated[bool, typer.Option("--binary-codes", help="Autoencoder: codes near 0 and 1.")] = False,
     pretrain: Annotated[
@@ -54,12 +66,12 @@ def train(
         ),
     ] = None,
     setting: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; see docs/training.md.")
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Network: any other setting; see docs/training.md.")
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the rows.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Rows a step.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="Stop after the first epoch that ends later.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda; auto takes a GPU for many rows.")] = "auto",
+    epochs: Annotated[int | None, typer.Option(help="Network: passes over the rows.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Network: rows a step.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Begin no epoch, or expert, after so many.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda; experts but the network learn on the processor.")] = "auto",
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
     memory: Annotated[str, typer.Option(help="For reading files, and to keep a fixed projection.")] = "1GiB",
     threads: Annotated[
@@ -69,7 +81,8 @@ def train(
     overwrite: Annotated[bool, typer.Option(help="Replace the model in OUT, or forget an unfinished run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
 ) -> None:
-    """Train a network. Run it again after an interruption: it goes on where it stopped, to the same model.
+    """Train a blend of experts, or with any setting of the network, that alone. Run it again after an interruption: it
+    goes on where it stopped, to the same model.
 
     \b
     Examples:
@@ -81,8 +94,9 @@ def train(
     from sketchnet.cli.learning import Codes, Labels
     from sketchnet.cli.model_folder import reading_folder
     from sketchnet.cli.progress import progress_steps
-    from sketchnet.cli.train_settings import model_settings
+    from sketchnet.cli.train_settings import blend_settings, model_settings
     from sketchnet.cli.training_data import check_features, open_beside, open_data
+    from sketchnet.experts.fit import train_blend_in
     from sketchnet.training.course import silent
     from sketchnet.training.defaults import choose_device
     from sketchnet.training.examples import hold_back
@@ -95,6 +109,8 @@ def train(
     said |= {"hidden": hidden, "codes": codes, "binary_codes": binary_codes or None, "pretrain": pretrain}
     said |= {"epochs": epochs, "batch_size": batch_size, "seconds": seconds}
     settings = model_settings(task, said, setting or [])
+    choice = {"experts": experts, "metric": metric, "effort": effort, "valid_last": valid_last}
+    blend = blend_settings(task, choice, settings, device, seed)
     learning = Codes(settings, seed) if task == "autoencoder" else Labels(settings, seed, task == "regression")
     choose_device(device)
     team = Processes.found()
@@ -116,14 +132,6 @@ def train(
             }
         examples = _examples(learning, data, input[0])
         beside = {name: _examples(learning, rows, test if name == "test" else valid) for name, rows in others.items()}
-        if "valid" in beside:  # what is wrong with the labels of the others should not wait for the end either
-            chosen_by = beside["valid"]
-        else:
-            examples, chosen_by = hold_back(examples, 0.1, seed)
-        model = learning.build(examples.data, known)
-        model.network.to(choose_device(device, model, examples.data.n_rows))
-        if not as_json and team.is_first:
-            print_note(learning.describe(model, examples.data.n_rows, threads))
         bar = progress_steps(f"training {out.name}") if team.is_first else nullcontext(silent)
         with bar as tick, _scalars(out, tensorboard and team.is_first) as log:
 
@@ -132,8 +140,21 @@ def train(
                 if not as_json:
                     print_note(_sentence(record, learning))
 
-            how = {"course": learning.course(model), "overwrite": overwrite, "memory": memory, "loaded": loaded}
-            run(model, examples, chosen_by, folder=out, **how, threads=threads, report=report, tick=tick)
+            how = {"memory": memory, "threads": threads, "report": report, "tick": tick}
+            if blend is not None:
+                ours = beside.get("valid"), blend
+                model = train_blend_in(out, overwrite, learning.task, examples, *ours, data=known, **how)
+            else:
+                if "valid" in beside:  # what is wrong with the labels of the others should not wait for the end either
+                    chosen_by = beside["valid"]
+                else:
+                    examples, chosen_by = hold_back(examples, 0.1, seed)
+                model = learning.build(examples.data, known)
+                model.network.to(choose_device(device, model, examples.data.n_rows))
+                if not as_json and team.is_first:
+                    print_note(learning.describe(model, examples.data.n_rows, threads))
+                how |= {"course": learning.course(model), "overwrite": overwrite, "loaded": loaded}
+                run(model, examples, chosen_by, folder=out, **how)
         found = learning.measure(model, others["test"]) if "test" in others else {}
     if team.is_first:
         _tell(out, model.history, found, learning.next_verb, as_json)
@@ -142,8 +163,8 @@ def train(
 def _tell(out: Path, history: list[dict], found: dict, next_verb: str, as_json: bool) -> None:
     """How the finished model did on the test rows, and what to do with it."""
     if as_json:
-        best = next(record["best_epoch"] for record in history if "best_epoch" in record)
-        print_note({"model": str(out), "best_epoch": best, "history": history, "test": found})
+        best = {"best_epoch": record["best_epoch"] for record in history if "best_epoch" in record}
+        print_note({"model": str(out), **best, "history": history, "test": found})
         return
     for name, value in found.items():
         if not isinstance(value, list | dict):
@@ -169,7 +190,7 @@ def _sentence(record: dict, learning) -> str:
         return f"pretraining {where}: no longer finite, begins again at rate {record['rate']:.4g}"
     if "stage" in record:
         facts = {key: value for key, value in record.items() if key not in ("stage", "seconds")}
-        rest = [f"{key} {value if isinstance(value, str) else f'{value:.4g}'}" for key, value in facts.items()]
+        rest = [f"{key.replace('_', ' ')} {_fact(value)}" for key, value in facts.items()]
         if "seconds" in record:  # not in what a run that was cut off at its very end finds done
             rest.append(f"{record['seconds']:.1f} s")
         return f"{record['stage']}: " + ", ".join(rest)
@@ -177,6 +198,10 @@ def _sentence(record: dict, learning) -> str:
     if "valid_error" in record:
         parts.append(learning.error(record))
     return ", ".join([*parts, f"{record['seconds']:.1f} s"])
+
+
+def _fact(value) -> str:
+    return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
 def _task(task: str, regression: bool) -> str:

@@ -40,6 +40,29 @@ def model_settings(task: str, options: dict, named: list[str]) -> dict:
     return settings
 
 
+def blend_settings(task: str, choice: dict, settings: dict, device: str, seed: int):
+    """Return the settings of a blend, or None where a network alone is asked for: by name or by its settings."""
+    from sketchnet.experts.fit import BlendSettings
+    from sketchnet.training.processes import Processes
+
+    choice = {name: value for name, value in choice.items() if value is not None}
+    experts = choice.get("experts", "auto")
+    of_network = [name for name in settings if name != "seconds"]
+    if experts not in ("auto", "sketch") and of_network:
+        raise InputError(f"{of_network[0]} is a setting of the network; give it with --experts sketch, not {experts}")
+    if task == "autoencoder" or experts == "sketch":
+        network = True
+    else:
+        apart = device.startswith("cuda") or not Processes.found().alone
+        network = experts == "auto" and (bool(of_network) or apart)
+    if network:
+        others = [name for name in choice if name != "experts"]
+        if others or (task == "autoencoder" and choice):
+            raise InputError(f"--{(others or ['experts'])[0].replace('_', '-')} is for blends of experts")
+        return None
+    return BlendSettings(**choice, seconds=settings.get("seconds"), seed=seed)
+
+
 def _refuse(said: dict, options: tuple[str, ...], why: str) -> None:
     """The first of these options that was given is bad usage."""
     for option in options:

@@ -13,10 +13,11 @@ from sketchnet.data.csr import CsrBatch, as_csr, sparse_rows
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
 from sketchnet.estimators.rows import SparseInput, opened_rows, takes_any_id
+from sketchnet.experts.model import load_model
 from sketchnet.training.course import Course, silent
 from sketchnet.training.examples import Examples
 from sketchnet.training.loop import train
-from sketchnet.training.model import Model, load_model
+from sketchnet.training.model import Model
 
 # Parameters that are called otherwise in the configs, and those that are not in them.
 _OTHER_NAMES = {
@@ -25,7 +26,7 @@ _OTHER_NAMES = {
     "sparse_learning_rate": "sparse_rate",
     "wide_learning_rate": "wide_rate",
 }
-_NO_SETTINGS = "validation_fraction class_weight memory device threads verbose random_state".split()
+_NO_SETTINGS = set("experts metric effort validation_fraction valid_last class_weight memory device threads verbose random_state".split())
 
 
 class ModelEstimator(SparseInput):
@@ -52,18 +53,22 @@ class ModelEstimator(SparseInput):
         model = load_model(folder)
         if model.task.kind not in cls._tasks:
             raise InputError(f"{Path(folder)} is a model for {model.task.kind}; {cls.__name__} cannot load it")
-        config = {**model.network.config.to_dict(), **model.training.to_dict()}
-        estimator = cast(Any, cls)(
-            **{name: config[ours] for name, ours in cls._names().items()}, random_state=config["seed"]
-        )
+        estimator = cast(Any, cls)(**cls._parameters(model))
         estimator.model_ = model
-        estimator.n_features_in_ = model.network.config.n_columns
+        estimator.n_features_in_ = model.n_columns
         estimator._restore()
         estimator._set_history()
         return estimator
 
     def _restore(self) -> None:
         """Set what follows from a model that was loaded, beside it."""
+
+    @classmethod
+    def _parameters(cls, model) -> dict:
+        """Return the parameters by which such a model is trained."""
+        return {name: model.settings[ours] for name, ours in cls._names().items()} | {
+            "random_state": model.settings["seed"]
+        }
 
     @classmethod
     def _names(cls) -> dict[str, str]:
@@ -106,7 +111,7 @@ class ModelEstimator(SparseInput):
         self.history_ = model.history
         self.n_epochs_ = sum("epoch" in record and "stage" not in record for record in model.history)
         self.best_epoch_ = next((record["best_epoch"] for record in model.history if "best_epoch" in record), None)
-        self.settings_ = {**model.network.config.to_dict(), **model.training.to_dict()}
+        self.settings_ = model.settings
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

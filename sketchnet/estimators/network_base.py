@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import time
 from dataclasses import replace
 
@@ -10,6 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from sketchnet.checks import check_device
 from sketchnet.data.csr import CsrBatch, without_torch
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
@@ -17,9 +20,10 @@ from sketchnet.estimators.models import ModelEstimator
 from sketchnet.estimators.rows import keep_parameters
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.evaluation.attribution import contributions
+from sketchnet.experts.fit import BlendSettings, fit_blend_of_experts
 from sketchnet.pretraining.course import Pretrained
 from sketchnet.projection.rows import opened
-from sketchnet.training.course import Supervised
+from sketchnet.training.course import Supervised, silent
 from sketchnet.training.defaults import build_model, choose_device, describe, is_auto
 from sketchnet.training.examples import Examples, hold_back
 from sketchnet.training.loop import train_once
@@ -64,6 +68,10 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         patience="auto",
         seconds=None,
         validation_fraction=0.1,
+        experts="auto",
+        metric="auto",
+        effort="auto",
+        valid_last=None,
         memory="1GiB",
         device="auto",
         threads=None,
@@ -72,11 +80,13 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
     ):
         keep_parameters(self, locals())
 
-    def fit(self, X, y=None, sample_weight=None, *, valid=None):
+    def fit(self, X, y=None, sample_weight=None, *, valid=None, groups=None):
         """Learn from X (array, sparse matrix, `CsrBatch`, `ShardSet` or its folder) and y (for the last three, by
         default their own labels).
 
-        `valid=(X, y)` chooses the best epoch; without it `validation_fraction` of the rows are held back for that.
+        `valid=(X, y)` are the rows by which experts are chosen and blended, and told when to stop; without it
+        `validation_fraction` of the rows, or of few rows each in turn, is held back for that. `groups` has a label for
+        each row: rows of one group are held back together.
         """
         begun = time.perf_counter()
         X, y, names = self._rows_and_labels(X, y, reset=True)
@@ -85,29 +95,67 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         if names:
             self.classes_ = np.array(names)[np.isin(names, self.classes_)]
         task = self._task(y)
-        examples = Examples(X, task.encode(y), weights)
+        examples, held_back = Examples(X, task.encode(y), weights), None
         if valid is not None:
             if not isinstance(valid, tuple | list) or len(valid) != 2:
                 raise InputError(f"valid is {_kind(valid)}; it is a pair (X, y), whose y may be None if X has labels")
             Xv, yv, _ = self._rows_and_labels(*valid, reset=False)
             held_back = Examples(Xv, task.encode(yv))
-        else:
-            examples, held_back = hold_back(examples, self.validation_fraction, seed_of(self.random_state))
         if names:  # the command line compares numbers, and finds the names in the model's data
             task = replace(task, classes=tuple(np.flatnonzero(np.isin(names, task.classes)).tolist()))
-        model = self._build(task, examples.data, examples.data.n_rows)
-        model.data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
+        data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
         if not names:  # y is another one, which those names are not for
-            model.data.pop("classes", None)
+            data.pop("classes", None)
+        if self._is_network():
+            self._fit_network(task, examples, held_back, data, loaded)
+        else:
+            self._fit_blend(task, examples, held_back, data, _group_numbers(groups, X.n_rows))
+        self._optimiser = None
+        return self
+
+    def _is_network(self) -> bool:
+        """Whether a network alone is asked for: by name, by its settings, or by where it is to be trained."""
+        defaults = {name: each.default for name, each in inspect.signature(type(self).__init__).parameters.items()}
+        given = [name for name in self._names() if name != "seconds" and getattr(self, name) is not defaults[name]]
+        given = [name for name in given if getattr(self, name) != defaults[name]]
+        if not isinstance(self.experts, str) or self.experts not in ("auto", "sketch"):
+            if given:
+                raise InputError(
+                    f"{given[0]} is a setting of the network; give experts='sketch', not {self.experts!r}, with it"
+                )
+            return False
+        apart = str(self.device).startswith("cuda") or int(os.environ.get("WORLD_SIZE", 1)) > 1
+        return self.experts == "sketch" or bool(given) or apart
+
+    def _fit_network(self, task: Task, examples: Examples, held_back: Examples | None, data: dict, loaded: float):
+        if held_back is None:
+            examples, held_back = hold_back(examples, self.validation_fraction, seed_of(self.random_state))
+        model = self._build(task, examples.data, examples.data.n_rows)
+        model.data = data
         if self.verbose:
             print(describe(model, examples.data.n_rows, self.threads))
         self._train(model, examples, held_back, Pretrained() if model.training.pretrain else Supervised(), loaded)
-        self._optimiser = None
-        return self
+
+    def _fit_blend(self, task: Task, examples: Examples, held_back: Examples | None, data: dict, groups) -> None:
+        check_device(self.device)
+        ours = ("experts", "metric", "effort", "validation_fraction", "valid_last", "seconds")
+        settings = BlendSettings(**{name: getattr(self, name) for name in ours}, seed=seed_of(self.random_state))
+        how = {"memory": self.memory, "threads": self.threads, "report": print if self.verbose else silent}
+        self.model_ = fit_blend_of_experts(task, examples, held_back, settings, groups=groups, data=data, **how)
+        self._set_history()
+
+    @classmethod
+    def _parameters(cls, model) -> dict:
+        if isinstance(model, Model):
+            return super()._parameters(model) | {"experts": "sketch"}
+        settings = dict(model.settings)
+        return settings | {"random_state": settings.pop("seed")}
 
     def partial_fit(self, X, y=None, sample_weight=None, **first):
         """Learn from some more rows, in one pass and at constant rates."""
         begin = not hasattr(self, "model_")
+        if not begin and not isinstance(self.model_, Model):
+            raise InputError("a blend of experts learns from all rows at once; give experts='sketch' to learn in portions")
         X, y, _ = self._rows_and_labels(X, y, reset=begin)
         y, weights = self._learn_labels(y, sample_weight, X.n_rows, **(first if begin else {}), keep=not begin)
         if begin:
@@ -188,6 +236,14 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         if weights.sum() <= 0:
             raise InputError("all sample weights are zero; at least one must be positive")
         return weights
+
+
+def _group_numbers(groups, n_rows: int) -> np.ndarray | None:
+    if groups is None:
+        return None
+    if np.shape(groups) != (n_rows,):
+        raise InputError(f"groups are {_kind(groups)}; X has {n_rows} rows, and there must be a group for each")
+    return np.unique(np.asarray(groups), return_inverse=True)[1]
 
 
 def _own_labels(X: CsrBatch | ShardSet):

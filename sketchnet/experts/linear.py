@@ -9,6 +9,7 @@ from scipy import sparse
 
 from sketchnet.data.csr import CsrBatch
 from sketchnet.experts.blend import fit_blend
+from sketchnet.experts.expert import Expert
 from sketchnet.experts.rows import Sample
 from sketchnet.kernels import backend
 from sketchnet.kernels.cpu import linear_solvers as solvers
@@ -21,7 +22,7 @@ _TOLERANCE = 0.1  # of the dual's projected slopes, to begin with
 _SWEEPS, _STEPS = 1000, 100
 
 
-class LinearExpert:
+class LinearExpert(Expert):
     """L2-regularised linear model: one output against the rest for classes and labels, least squares for numbers.
 
     The loss is the squared hinge where columns outnumber rows, solved in the dual, else the logistic one, solved in the
@@ -30,10 +31,10 @@ class LinearExpert:
 
     name = "linear"
 
-    def __init__(self, kind: str, n_outputs: int, seed: int = 0):
-        self.kind, self.n_outputs, self._seed = kind, n_outputs, seed
+    def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
+        super().__init__(kind, n_outputs, seed, effort)
         self.weights = self.bias = np.empty(0, np.float32)  # (columns, outputs) and (outputs), once fitted
-        self.strength = _FIRST
+        self.chosen = {"strength": _FIRST}
         self.gap = np.inf
         self.trials: list[dict] = []
 
@@ -46,19 +47,34 @@ class LinearExpert:
             loss = fit_blend(self.kind, [logits], valid.targets, valid.weights).loss
             self.trials.append({"strength": strength, "loss": float(loss)})
             if loss < least:
-                least, self.strength, self.gap = loss, strength, gap
+                least, self.gap = loss, gap
+                self.chosen = {"strength": strength}
                 self._keep(weights)
         return self.logits(valid.rows)
 
     def refit(self, sample: Sample) -> None:
         """Solve once more, on all rows, with the strength that was chosen."""
-        weights, self.gap = LinearProblem(self, sample).solve(self.strength, _GAP)
+        weights, self.gap = LinearProblem(self, sample).solve(self.chosen["strength"], _GAP)
         self._keep(weights)
 
     def logits(self, rows: CsrBatch) -> np.ndarray:
         out = np.empty((rows.n_rows, self.n_outputs), np.float32)
         backend().wide_forward(*rows.arrays, self.weights, out)
         return out + self.bias
+
+    @classmethod
+    def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
+        return True
+
+    def contributions(self, rows: CsrBatch, outputs: np.ndarray) -> np.ndarray:
+        return rows.values * self.weights[rows.indices, np.repeat(outputs, np.diff(rows.indptr))]
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict]:
+        return {"weights": self.weights, "bias": self.bias}, dict(self.chosen)
+
+    def restore(self, arrays: dict[str, np.ndarray], settings: dict) -> None:
+        self.weights, self.bias = arrays["weights"], arrays["bias"]
+        self.chosen = dict(settings)
 
     def _keep(self, weights: np.ndarray) -> None:
         self.bias = weights[:, -1].astype(np.float32)
@@ -117,7 +133,7 @@ class LinearProblem:
         alpha, tolerance, sweeps = self._alpha[output], _TOLERANCE, 0
         while True:
             rows = (*self._arrays, targets, costs, self._norms)
-            sweeps += solvers.descend_dual(*rows, alpha, weights, tolerance, _SWEEPS - sweeps, self._expert._seed)
+            sweeps += solvers.descend_dual(*rows, alpha, weights, tolerance, _SWEEPS - sweeps, self._expert.seed)
             left = self._gap(targets, costs, alpha, weights)
             if left <= gap or sweeps >= _SWEEPS:
                 return left

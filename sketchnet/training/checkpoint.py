@@ -190,7 +190,7 @@ def check_place(folder: Path) -> None:
     config = None
     with suppress(OSError, ValueError, RecursionError):  # a damaged file may have been a model's
         config = json.loads((folder / CONFIG).read_text())
-    if config is not None and not (isinstance(config, dict) and "network" in config):
+    if config is not None and not (isinstance(config, dict) and {"network", "experts"} & config.keys()):
         raise InputError(f"{folder} has a {CONFIG} that is no model's; choose an empty or new folder")
 
 

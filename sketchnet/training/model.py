@@ -19,6 +19,7 @@ from sketchnet.nn import Autoencoder, AutoencoderConfig, LearnableProjection, Ne
 from sketchnet.nn.table import TableLayer
 from sketchnet.training import checkpoint
 from sketchnet.training.config import TrainingConfig
+from sketchnet.training.predictor import Predictor
 from sketchnet.training.task import Task
 from sketchnet.training.threads import step_work, thread_budget
 
@@ -26,8 +27,8 @@ _ROWS = 1024  # predicted at a time
 
 
 @dataclass
-class Model:
-    """`data` says how its rows were read (hashes, categories, the base of ids), so that others are read alike."""
+class Model(Predictor):
+    """A network with its task."""
 
     network: Any  # a SketchNetwork or an Autoencoder: courses know which
     task: Task
@@ -74,16 +75,33 @@ class Model:
         self._double = None
 
     @property
-    def classes(self) -> tuple:
-        """As people know them, in the order of the outputs. Where the data has names, the task has their numbers."""
-        names = self.data.get("classes")
-        return tuple(names[int(number)] for number in self.task.classes) if names else self.task.classes
+    def n_columns(self) -> int:
+        return self.network.config.n_columns
 
     @property
-    def class_names(self) -> list[str]:
-        """The classes as texts."""
-        whole = [int(c) if isinstance(c, float) and c.is_integer() else c for c in self.classes]
-        return [str(label) for label in whole]
+    def n_parameters(self) -> int:
+        return sum(tensor.numel() for tensor in self.network.parameters())
+
+    @property
+    def takes_any_id(self) -> bool:
+        return getattr(self.network.config, "hashed_columns", None) is not None
+
+    @property
+    def settings(self) -> dict:
+        return {**self.network.config.to_dict(), **self.training.to_dict()}
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return self.network.state_dict()
+
+    def contributions(self, batch: CsrBatch, outputs: np.ndarray) -> np.ndarray:
+        """Return the gradient of each row's output number outputs[row] by each of its values, times the value."""
+        network = self.network.eval()
+        read = network.read(batch)
+        values = torch.from_numpy(read.batch.values.copy()).requires_grad_()
+        logits = network(read, values)
+        picked = logits.gather(1, torch.from_numpy(outputs)[:, None].to(logits.device))
+        (gradient,) = torch.autograd.grad(picked.sum(), values)
+        return gradient.numpy() * read.batch.values
 
     def config(self) -> dict:
         return {
@@ -94,17 +112,6 @@ class Model:
             "task": self.task.to_dict(),
             "data": self.data,
         }
-
-    def save(self, folder: str | Path) -> None:
-        """Write the model into a folder, which is made if need be. A data set, another program's folder and an
-        unfinished training are left alone. A model that is there is replaced by a whole one, or stays.
-        """
-        folder = Path(folder)
-        checkpoint.check_place(folder)
-        with checkpoint.held(folder):
-            if checkpoint.is_unfinished(folder):
-                raise InputError(f"{folder} is being trained, or its training was interrupted; choose another folder")
-            checkpoint.write_model(folder, self.network.state_dict(), self.history, self.config())
 
 
 def load_model(folder: str | Path) -> Model:

@@ -1,0 +1,343 @@
+"""From rows to a blend of experts. It reads top to bottom."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sketchnet.checks import check_choice, check_real
+from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError, Interrupted
+from sketchnet.experts.blend import Blend, row_losses
+from sketchnet.experts.choice import HeldBack, check_metric, choose_experts
+from sketchnet.experts.expert import Expert
+from sketchnet.experts.model import EXPERTS, BlendedModel, expert_class, load_model
+from sketchnet.experts.rows import Sample, SeenColumns
+from sketchnet.experts.splits import split_rows
+from sketchnet.kernels.cpu.threads import limited
+from sketchnet.memory import parse_memory
+from sketchnet.storage import read_json, remove, workspace_of, write_json, writing
+from sketchnet.training import checkpoint
+from sketchnet.training.course import silent
+from sketchnet.training.examples import Examples, sample
+from sketchnet.training.task import Task
+
+EFFORTS = ("quick", "auto", "best")
+_ENTRY_BYTES = 8 + 8  # of rows in memory: a column number and a value, and once more in the part that is learnt from
+_CHEAP = 2_000_000  # entries of rows from which all experts are fitted once more; of more rows the linear one alone
+
+
+@dataclass(frozen=True)
+class BlendSettings:
+    """What a user may say of a blend. `experts`: names, or "auto" for those that such rows call for.
+
+    `metric` decides which experts stay: "auto" (the log loss, or squared error), or what scikit-learn can score.
+    `effort`: "quick", "auto" or "best". `validation_fraction` of the rows is held back, or of `valid_last` the last
+    ones; of few rows each is, in turn. After `seconds` no further expert is begun.
+    """
+
+    experts: tuple[str, ...] | str = "auto"
+    metric: Any = "auto"
+    effort: str = "auto"
+    validation_fraction: float = 0.1
+    valid_last: float | None = None
+    seconds: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.experts != "auto":
+            names = self.experts.split(",") if isinstance(self.experts, str) else self.experts
+            names = tuple(check_choice("experts", name, EXPERTS) for name in names)
+            if not names or len(set(names)) < len(names):
+                raise InputError(f"experts={self.experts!r} is not possible; name one or more, each once")
+            object.__setattr__(self, "experts", names)
+        check_metric(self.metric)
+        check_choice("effort", self.effort, EFFORTS)
+        if self.seconds is not None:
+            check_real("seconds", self.seconds)
+        split_rows(0, 0, self.validation_fraction, 0, last=self.valid_last)
+
+    def to_dict(self) -> dict:
+        settings = asdict(self)
+        settings["experts"] = list(self.experts) if isinstance(self.experts, tuple) else self.experts
+        settings["metric"] = self.metric if isinstance(self.metric, str) else "scorer"
+        return settings
+
+
+@dataclass
+class _Run:
+    """Whom a run tells, where it keeps what is done, and since when it goes."""
+
+    report: Callable[[dict], None]
+    tick: Callable[[int, int, str], None]
+    folder: Path | None
+    history: list[dict]
+    begun: float
+
+    @property
+    def seconds(self) -> float:
+        return round(time.perf_counter() - self.begun, 3)
+
+    def note(self, record: dict) -> None:
+        self.history.append(record)
+        self.report(record)
+
+
+def fit_blend_of_experts(
+    task: Task,
+    examples: Examples,
+    valid: Examples | None,
+    settings: BlendSettings,
+    *,
+    groups: np.ndarray | None = None,
+    memory: str | int | None = "1GiB",
+    threads: int | None = None,
+    data: dict | None = None,
+    report: Callable[[dict], None] = silent,
+    tick: Callable[[int, int, str], None] = silent,
+    work: Path | None = None,
+) -> BlendedModel:
+    """Return the blend of those experts that make held-back rows better.
+
+    `valid`: the rows that are held back, else some of the examples are. `groups`: a number for each row, of rows that
+    belong together. Finished experts are kept in the folder `work`, from which another call with the same rows and
+    settings goes on. Rows that do not fit the `memory` are represented by a random part of them.
+    """
+    run = _Run(report, tick, work, [], time.perf_counter())
+    with limited(threads):
+        rows, groups = _rows_within(memory, examples, groups, settings, run)
+        columns = SeenColumns.count(rows.data)
+        whole = Sample(columns.compact(rows.data), rows.targets, rows.weights, groups)
+        run.note({"stage": "read", "rows": whole.rows.n_rows, "columns": len(columns.ids), "seconds": run.seconds})
+        beside = None if valid is None else Sample(columns.compact(valid.data), valid.targets, valid.weights)
+        fitting = _Fitting(task, settings, whole, beside, run)
+        experts, blend = fitting.go()
+        width = examples.data.n_columns
+        model = BlendedModel(task, columns, experts, blend, width, settings.to_dict(), dict(data or {}))
+        run.note({"stage": "blend", **_shares(model, whole), "loss": float(blend.loss), "seconds": run.seconds})
+        model.history = run.history
+    return model
+
+
+def _rows_within(memory, examples: Examples, groups, settings: BlendSettings, run: _Run):
+    """Return the examples, or as many random ones as the memory holds, and their groups."""
+    n, entries = examples.data.n_rows, max(1, examples.data.n_entries)
+    held = 0 if isinstance(examples.data, CsrBatch) else entries * _ENTRY_BYTES
+    budget = parse_memory(memory)
+    if held <= budget:
+        return examples, groups
+    if groups is not None:
+        raise InputError(f"groups need all {n:,} rows in memory; name a memory of {held:,} bytes or more")
+    part = sample(examples, max(1, int(n * budget / held)), settings.seed)
+    run.note({"stage": "sample", "rows": part.data.n_rows, "of": n})
+    return part, None
+
+
+def _shares(model: BlendedModel, whole: Sample) -> dict[str, float]:
+    """Return what part of the blend's logits each expert moves: its weight times its deviation on some rows."""
+    some = whole.rows.rows(slice(0, min(whole.rows.n_rows, 2000)))
+    sizes = [w * float(e.logits(some).std()) for w, e in zip(model.blend.weights, model.experts.values())]
+    total = sum(sizes) or 1.0
+    return {name: round(float(size / total), 4) for name, size in zip(model.experts, sizes)}
+
+
+class _Fitting:
+    """Fits experts on the splits of some rows, and those that are chosen on all of them."""
+
+    def __init__(self, task: Task, settings: BlendSettings, whole: Sample, beside: Sample | None, run: _Run):
+        self._task, self._settings, self._whole, self._beside, self._run = task, settings, whole, beside, run
+        work = whole.rows.n_entries * task.n_outputs
+        held = settings.validation_fraction, settings.seed, whole.groups, settings.valid_last
+        self._splits = [] if beside is not None else split_rows(whole.rows.n_rows, work, *held)
+        self._done, self._planned = 0, 1
+
+    def go(self) -> tuple[dict[str, Expert], Blend]:
+        names = self._names()
+        if self._beside is None and not self._splits:  # too few rows to tell what is good
+            names = names if self._settings.experts != "auto" else names[:1]
+            self._planned = len(names)
+            experts = {name: self._finish(name, [], True) for name in names}
+            weights = np.full(len(names), 1 / len(names))
+            return experts, Blend(weights, np.zeros(self._task.n_outputs), float("nan"))
+        self._planned = (len(names) + 1) * max(1, len(self._splits))
+        fitted, logits = self._fit_all(names)
+        chosen, blend = choose_experts(self._held_back(), logits, self._settings.metric)
+        again = self._fits_again()
+        experts = {name: self._finish(name, fitted[name], again) for name in chosen}
+        return experts, blend
+
+    def _names(self) -> list[str]:
+        kind, n_outputs = self._task.kind, self._task.n_outputs
+        if self._settings.experts != "auto":
+            return list(self._settings.experts)
+        return [name for name in EXPERTS if expert_class(name).applies(self._whole, kind, n_outputs)]
+
+    def _fits_again(self) -> bool:
+        """Whether experts other than the linear one learn from all rows in the end."""
+        if self._beside is not None or self._settings.effort == "quick":
+            return len(self._splits) > 1
+        return len(self._splits) > 1 or self._whole.rows.n_entries <= _CHEAP or self._settings.effort == "best"
+
+    def _held_back(self) -> HeldBack:
+        if self._beside is not None:
+            return HeldBack(self._task, self._beside.targets, self._beside.weights)
+        rows = np.concatenate([valid for _, valid in self._splits])
+        weights = None if self._whole.weights is None else self._whole.weights[rows]
+        return HeldBack(self._task, self._whole.targets[rows], weights)
+
+    def _fit_all(self, names: list[str]) -> tuple[dict[str, list[Expert]], dict[str, np.ndarray]]:
+        """Return each expert, fitted once a split, and its logits of all rows that were held back."""
+        fitted: dict[str, list[Expert]] = {name: [] for name in names}
+        logits: dict[str, list[np.ndarray]] = {name: [] for name in names}
+        limit = self._settings.seconds
+        for name in names:
+            if limit is not None and self._run.seconds > limit and fitted[names[0]]:
+                self._run.note({"stage": name, "left_out": f"{limit:g} seconds are over"})
+                del fitted[name], logits[name]
+                continue
+            begun = time.perf_counter()
+            for number in range(max(1, len(self._splits))):
+                expert, answers = self._fit_one(name, number)
+                fitted[name].append(expert)
+                logits[name].append(answers)
+            self._note(name, fitted[name], np.concatenate(logits[name]), time.perf_counter() - begun)
+        return fitted, {name: np.concatenate(parts) for name, parts in logits.items()}
+
+    def _fit_one(self, name: str, number: int) -> tuple[Expert, np.ndarray]:
+        self._tick(f"fitting {name}")
+        expert = self._new(name)
+        kept = self._read(f"{name}-{number}", expert)
+        if kept is not None:
+            return expert, kept["logits"]
+        train, valid = self._parts(number)
+        answers = expert.fit(train, valid)
+        self._keep(f"{name}-{number}", expert, {"logits": answers})
+        return expert, answers
+
+    def _parts(self, number: int) -> tuple[Sample, Sample]:
+        if self._beside is not None:
+            return self._whole, self._beside
+        train, valid = self._splits[number]
+        return self._whole.take(train), self._whole.take(valid)
+
+    def _finish(self, name: str, fitted: list[Expert], again: bool) -> Expert:
+        """Return the expert to keep: fitted on all rows, with what its splits chose, or on the split."""
+        if not (again or name == "linear" or len(fitted) != 1):
+            return fitted[0]
+        self._tick(f"fitting {name} on all rows")
+        expert = self._new(name) if len(fitted) != 1 else fitted[0]
+        if self._read(f"{name}-all", expert) is not None:
+            return expert
+        if len(fitted) > 1:
+            for key in fitted[0].chosen:
+                values = np.array([each.chosen[key] for each in fitted])
+                expert.chosen[key] = float(np.exp(np.log(values).mean())) if (values > 0).all() else values.mean()
+        begun = time.perf_counter()
+        expert.refit(self._whole)
+        seconds = round(time.perf_counter() - begun, 3)
+        self._run.note({"stage": f"{name} on all rows", **expert.chosen, "seconds": seconds})
+        self._keep(f"{name}-all", expert, {})
+        return expert
+
+    def _new(self, name: str) -> Expert:
+        return expert_class(name)(self._task.kind, self._task.n_outputs, self._settings.seed, self._settings.effort)
+
+    def _note(self, name: str, fitted: list[Expert], logits: np.ndarray, seconds: float) -> None:
+        rows = self._held_back()
+        answers = rows.blend([logits]).apply([logits])
+        losses = row_losses(self._task.kind, answers, rows.targets)
+        chosen = {key: float(np.mean([expert.chosen[key] for expert in fitted])) for key in fitted[0].chosen}
+        shares = None if rows.weights is None else rows.weights / rows.weights.sum()
+        loss = float(losses.mean() if shares is None else shares @ losses)
+        self._run.note({"stage": name, "valid_loss": loss, **chosen, "seconds": round(seconds, 3)})
+
+    def _tick(self, what: str) -> None:
+        self._run.tick(min(self._done, self._planned), self._planned, what)
+        self._done += 1
+
+    # -- what is done is kept
+
+    def _keep(self, name: str, expert: Expert, more: dict[str, np.ndarray]) -> None:
+        import torch
+
+        folder = self._run.folder
+        if folder is None:
+            return
+        arrays, settings = expert.state()
+        tensors = {key: torch.from_numpy(np.ascontiguousarray(array)) for key, array in {**arrays, **more}.items()}
+        with writing(folder):
+            folder.mkdir(exist_ok=True)
+        notes = {"settings": settings, "chosen": expert.chosen, "more": list(more)}
+        checkpoint.write_tensors(folder / f"{name}.safetensors", tensors, notes)
+
+    def _read(self, name: str, expert: Expert) -> dict[str, np.ndarray] | None:
+        """Restore an expert that an earlier run has kept; returns what was kept beside it."""
+        path = self._run.folder and self._run.folder / f"{name}.safetensors"
+        if path is None or not path.exists():
+            return None
+        tensors, notes = checkpoint.read_tensors(path)
+        arrays = {key: tensor.numpy() for key, tensor in tensors.items()}
+        more = {key: arrays.pop(key) for key in notes["more"]}
+        expert.restore(arrays, notes["settings"])
+        expert.chosen = notes["chosen"]
+        return more
+
+
+def train_blend_in(
+    folder: Path, overwrite: bool, task: Task, examples: Examples, valid: Examples | None, settings: BlendSettings, **how
+) -> BlendedModel:
+    """Fit a blend and write it into a folder, or load it if it is there.
+
+    A run that was cut off goes on with the first expert that was not finished. Another model in the folder is an error,
+    unless `overwrite`; it is replaced when the new one is done.
+    """
+    about = {"columns": examples.data.n_columns, "training": settings.to_dict(), "task": task.to_dict()}
+    about |= {"data": dict(how.get("data") or {})}
+    about = json.loads(json.dumps(about))
+    checkpoint.check_place(folder)
+    with checkpoint.held(folder), _stopping():
+        if not overwrite and (folder / checkpoint.CONFIG).exists():
+            there = checkpoint.read_config(folder)
+            different = [part for part in about if there.get(part) != about[part]] if "experts" in there else ["kind"]
+            if different:
+                wrong = f"{folder} has another model, with another {different[0]}"
+                raise InputError(f"{wrong}; choose another or overwrite it")
+            return load_model(folder)  # type: ignore[return-value]  # which the parts that agree make sure of
+        work = workspace_of(folder, inside=True) / "blend"
+        key = {**about, "rows": examples.data.n_rows, "entries": int(examples.data.n_entries)}
+        if not (work / "about.json").exists() or read_json(work / "about.json") != key:
+            remove(work)
+            with writing(folder):
+                work.mkdir()
+            write_json(work / "about.json", key)
+        model = fit_blend_of_experts(task, examples, valid, settings, work=work, **how)
+        checkpoint.write_model(folder, model.tensors(), model.history, model.config())
+    return model
+
+
+@contextmanager
+def _stopping() -> Iterator[None]:
+    """Turn SIGINT and SIGTERM into an error that says that the work can go on."""
+    if threading.current_thread() is not threading.main_thread():
+        with nullcontext():
+            yield
+        return
+
+    def stop(number, frame):
+        raise Interrupted("stopped as asked; run the same command again to go on")
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
