@@ -26,7 +26,7 @@ class Blend:
 def fit_blend(kind: str, logits: list[np.ndarray], targets, row_weights: np.ndarray | None = None) -> Blend:
     """Return the blend with the least loss on these rows: log loss, or the squared error for kind "regression"."""
     targets, shares = _dense(kind, targets, logits[0].shape[1]), _shares(len(logits[0]), row_weights)
-    sizes = np.array([max(float(part.std(dtype=np.float64)), 1e-9) for part in logits])
+    sizes = np.array([_size(part) for part in logits])
     parts = np.stack([part / size for part, size in zip(logits, sizes)]).astype(np.float64)
     n_models, n_outputs = len(parts), parts.shape[2]
 
@@ -41,6 +41,12 @@ def fit_blend(kind: str, logits: list[np.ndarray], targets, row_weights: np.ndar
     values = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     loss, _ = _loss(kind, np.tensordot(values[:n_models], parts, 1) + values[n_models:], targets, shares)
     return Blend(values[:n_models] / sizes, values[n_models:], loss)
+
+
+def _size(logits: np.ndarray) -> float:
+    """Return the deviation of some logits; infinity where they are all the same, so that they get no weight."""
+    deviation, largest = float(logits.std(dtype=np.float64)), float(np.abs(logits).max(initial=0))
+    return deviation if deviation > 1e-6 * largest else np.inf
 
 
 def row_losses(kind: str, answers: np.ndarray, targets) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from sketchnet.checks import check_choice, check_real
 from sketchnet.data.csr import CsrBatch
-from sketchnet.errors import InputError, Interrupted
+from sketchnet.errors import InputError, Interrupted, TrainingError
 from sketchnet.experts.blend import Blend, row_losses
 from sketchnet.experts.choice import HeldBack, check_metric, choose_experts
 from sketchnet.experts.expert import Expert
@@ -209,7 +209,14 @@ class _Fitting:
                 expert, answers = self._fit_one(name, number)
                 fitted[name].append(expert)
                 logits[name].append(answers)
-            self._note(name, fitted[name], np.concatenate(logits[name]), time.perf_counter() - begun)
+            together = np.concatenate(logits[name])
+            if not np.isfinite(together).all():
+                if name == "linear":
+                    raise TrainingError("the linear model has no finite answers: values of the rows are too large")
+                self._run.note({"stage": name, "left_out": "its answers are not finite"})
+                del fitted[name], logits[name]
+                continue
+            self._note(name, fitted[name], together, time.perf_counter() - begun)
         return fitted, {name: np.concatenate(parts) for name, parts in logits.items()}
 
     def _fit_one(self, name: str, number: int) -> tuple[Expert, np.ndarray]:
@@ -273,7 +280,7 @@ class _Fitting:
         if folder is None:
             return
         arrays, settings = expert.state()
-        tensors = {key: torch.from_numpy(np.ascontiguousarray(array)) for key, array in {**arrays, **more}.items()}
+        tensors = {key: torch.from_numpy(np.asarray(array, order="C")) for key, array in {**arrays, **more}.items()}
         with writing(folder):
             folder.mkdir(exist_ok=True)
         notes = {"settings": settings, "chosen": expert.chosen, "more": list(more)}

@@ -26,6 +26,7 @@ from sketchnet.training.task import Task
 
 EXPERTS = {  # in the order in which they are fitted
     "linear": "LinearExpert",
+    "sketch": "SketchExpert",
 }
 _ROWS = 4096  # predicted at a time
 
@@ -80,7 +81,7 @@ class BlendedModel(Predictor):
         arrays["blend.constants"] = self.blend.constants
         for name, expert in self.experts.items():
             arrays |= {f"{name}.{key}": array for key, array in expert.state()[0].items()}
-        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+        return {name: torch.from_numpy(np.asarray(array, order="C")) for name, array in arrays.items()}
 
     def config(self) -> dict:
         return {

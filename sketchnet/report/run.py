@@ -15,7 +15,7 @@ def run_page(name: str, config: dict, history: list[dict], classes: list[str], s
     """`config` and `history` are those of the model's folder, `size` has `parameters` and `bytes` of the weights."""
     kind = config["task"]["kind"]
     sections = [Section("summary", "Summary", [Facts(_summary(kind, config, history, classes, size, on))])]
-    sections += _learning(kind, history)
+    sections += _experts(history) if "experts" in config else _learning(kind, history)
     if on is not None:
         sections += sections_on_rows(kind, classes, on)
     sections += [Section("times", "Times", [_stages(history)]), Section("settings", "Settings", _settings(config))]
@@ -29,30 +29,54 @@ def _number(value: float, name: str, text: str | None = None) -> Number:
 
 
 def _summary(kind: str, config: dict, history: list[dict], classes: list[str], size: dict, on) -> list:
-    network, data = config["network"], config.get("data") or {}
-    last = history[-1] if history else {}
+    data = config.get("data") or {}
     rows: list[tuple[str, Content]] = [("Task", kind + (f", {len(classes)} classes" if classes else ""))]
     if "rows" in data:
         entries = _number(data["entries"], "data/entries") if "entries" in data else "unknown"
         rows.append(("Learnt from", (_number(data["rows"], "data/rows"), " rows with ", entries, " non-zeros")))
-    columns = _number(network["n_columns"], "network/n_columns")
-    widths = "-".join(map(str, network["hidden"])) or "no hidden layer"
-    scheme = network.get("scheme")
-    projection = f" columns, {scheme} to {network['n_components']}, " if scheme else " columns, "
-    rows.append(("Network", (columns, projection, f"hidden {widths}")))
-    rows.append(("Size", (_number(size["parameters"], "size/parameters"), " parameters, ", _bytes(size["bytes"]))))
-    if "best_epoch" in last:
-        best = _number(last["best_epoch"], "history/best_epoch")
-        time = Number(float(last["seconds"]), time_shown(last["seconds"]), "history/seconds")
-        rows.append(("Best epoch", (best, " of ", str(len(_epochs(history))), ", in ", time)))
-    else:
-        rows.append(("Best epoch", f"training is not finished; {len(_epochs(history))} epochs so far"))
+    rows += _facts_of_blend(config) if "experts" in config else _facts_of_network(config["network"], history)
+    rows.insert(-1, ("Size", (_number(size["parameters"], "size/parameters"), " parameters, ", _bytes(size["bytes"]))))
     if on is not None:
         speed = on.rows / max(on.seconds, 1e-9)
         what = "encoded" if kind == "autoencoder" else "predicted"
         rows.append(("Speed", (_number(speed, "speed", f"{speed:,.0f}"), f" rows a second ({on.rows:,} rows {what})")))
         rows += [(f"{key.replace('_', ' ').capitalize()} on {on.name}", value) for key, value in _figures(on).items()]
     return rows
+
+
+def _facts_of_network(network: dict, history: list[dict]) -> list[tuple[str, Content]]:
+    columns = _number(network["n_columns"], "network/n_columns")
+    widths = "-".join(map(str, network["hidden"])) or "no hidden layer"
+    scheme = network.get("scheme")
+    projection = f" columns, {scheme} to {network['n_components']}, " if scheme else " columns, "
+    last, epochs = history[-1] if history else {}, str(len(_epochs(history)))
+    best: Content = f"training is not finished; {epochs} epochs so far"
+    if "best_epoch" in last:
+        time = Number(float(last["seconds"]), time_shown(last["seconds"]), "history/seconds")
+        best = (_number(last["best_epoch"], "history/best_epoch"), " of ", epochs, ", in ", time)
+    return [("Network", (columns, projection, f"hidden {widths}")), ("Best epoch", best)]
+
+
+def _facts_of_blend(config: dict) -> list[tuple[str, Content]]:
+    columns = _number(config["columns"], "columns")
+    return [("Columns", (columns,)), ("Blend of", ", ".join(config["experts"]))]
+
+
+def _experts(history: list[dict]) -> list[Section]:
+    """What each expert that was tried had on held-back rows, what it cost, and what it has in the blend."""
+    blend = next((record for record in history if record.get("stage") == "blend"), {})
+    rows: list[list[Content]] = []
+    for record in history:
+        if "valid_loss" not in record:
+            continue
+        name = record["stage"]
+        share: Content = _number(blend[name], f"blend/{name}") if name in blend else Quiet("not taken")
+        rows.append([name, _number(record["valid_loss"], f"expert/{name}/valid_loss"), share, _seconds(record, name)])
+    if "loss" in blend:
+        rows.append(["the blend", _number(blend["loss"], "blend/loss"), "", ""])
+    header = ["expert", "loss of held-back rows", "share of the answer", "seconds"]
+    table = Table("Experts that were tried; all losses are after calibration", header, rows)
+    return [Section("experts", "Experts", [table])] if rows else []
 
 
 def _figures(on: OnRows) -> dict[str, Number]:
@@ -164,8 +188,9 @@ def _seconds(record: dict, name: str) -> Content:
 
 def _settings(config: dict) -> list[Block]:
     tables: list[Block] = [Text(("sketchnet ", Code(str(config.get("sketchnet", "not known")))))]
-    for part in ("network", "training", "data"):
-        content = {key: x for key, x in (config.get(part) or {}).items() if key not in _NO_SETTINGS}
+    for part in ("network", "training", *config.get("experts", ()), "data"):
+        settings = config.get(part) or (config.get("experts") or {}).get(part) or {}
+        content = {key: x for key, x in settings.items() if key not in _NO_SETTINGS}
         rows = [[key, Code(_setting(value))] for key, value in content.items()]
         if rows:
             tables.append(Table(part.capitalize(), ["setting", "value"], rows))
