@@ -1,192 +1,185 @@
-"""What the columns of a row have meant in other rows, summed: weights that one small network makes for all columns."""
+"""What the columns of a row have meant in other rows, summed: one small function makes the weights of all columns."""
 
 from __future__ import annotations
 
-import time
+from copy import deepcopy
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
+from sketchnet.checks import check_real
 from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError
+from sketchnet.experts.blend import fit_blend
+from sketchnet.experts.column_statistics import ColumnStatistics, choose_knots
+from sketchnet.experts.expert import Expert
 from sketchnet.experts.rows import Sample
-from sketchnet.experts.blend import row_losses
 from sketchnet.kernels.cpu import column_statistics as kernels
-import os
 
-FOLDS = int(os.environ.get("F", 8))
-HIDDEN = int(os.environ.get("H", 16))
-BATCH = int(os.environ.get("BE", 32768))
-BUDGET = float(os.environ.get("BUD", 6e6))
-EPOCHS = int(os.environ.get("EP", 6))
-RATE = float(os.environ.get("LR", 1e-2))
-KN = os.environ.get("KN", "auto")
-SKIP = int(os.environ.get("SKIP", 1))
-STD = int(os.environ.get("STD", 1))
-RAW = 0
+if TYPE_CHECKING:
+    from sketchnet.experts.column_function import ColumnFunction
+
+_LONG, _DENSE, _FEW = 20, 0.1, 100_000  # entries of a row, their share of all columns, entries in all
+_CHECKED = 4000  # held-back rows that say when to stop
+_CHUNK = 1 << 16  # columns whose weights are made at a time
 
 
-class Statistics:
-    def __init__(self, sample: Sample, kind: str, n_outputs: int, knots: np.ndarray, folds: np.ndarray | None):
-        rows = sample.rows
-        marks, owners, weights = _marks(sample, kind, n_outputs)
-        self.n_outputs, self.is_number, self.knots = n_outputs, kind == "regression", knots
-        self.from_total = n_outputs if kind in ("multilabel", "regression") else 0
-        self.n_folds = 1 if folds is None else int(folds.max()) + 1
-        keys = marks if folds is None else marks * self.n_folds + folds[owners]
-        order = np.argsort(keys, kind="stable")
-        keys, owners, weights = keys[order].astype(np.int32), owners[order], weights[order].astype(np.float32)
-        offsets = np.zeros(rows.n_columns + 1, np.int64)
-        kernels.count_cells(rows.indptr, rows.indices, owners, keys, offsets[1:])
-        self.offsets = offsets.cumsum()
-        self.cell_keys = np.empty(self.offsets[-1], np.int32)
-        self.sums = np.zeros((self.offsets[-1], len(knots)), np.float32)
-        kernels.fill_cells(*rows.arrays, owners, keys, weights, knots, self.offsets[1:], self.cell_keys, self.sums)
-        own = np.bincount(marks, sample_weights := _marks(sample, kind, n_outputs)[2], minlength=n_outputs)[:n_outputs]
-        total = weights.sum() if not self.from_total else 1
-        if kind == "multilabel":
-            total = np.bincount(marks, _marks(sample, kind, n_outputs)[2], minlength=n_outputs + 1)[n_outputs]
-        self.priors = np.clip(own / total, 1e-9, 1).astype(np.float32) if kind != "regression" else np.ones(1, np.float32)
+class ColumnsExpert(Expert):
+    """Sums, over the entries of a row, of weights of their columns, interpolated between knots of the entries' values.
 
-    def describe(self, columns, without=-1):
-        return kernels.describe_columns(columns, self.offsets, self.cell_keys, self.sums, self.n_folds, without,
-            self.n_outputs, self.from_total, self.is_number, self.priors)
+    A column's weights for an output are a function, the same for all columns and outputs, of what the column's values
+    have been in rows of that output and in others. The function learns from rows without being told of their own fold;
+    then it makes the weights of all rows. Where all values are equal there is one knot, and statistics are counts.
+    """
 
-
-def _marks(sample, kind, n_outputs):
-    n = sample.rows.n_rows
-    w = np.ones(n) if sample.weights is None else sample.weights * (n / sample.weights.sum())
-    rows = np.arange(n)
-    if kind == "multiclass":
-        return np.asarray(sample.targets).astype(np.int64), rows, w
-    if kind == "binary":
-        return 1 - np.asarray(sample.targets).astype(np.int64), rows, w
-    if kind == "regression":
-        return np.repeat([0, 1], n), np.tile(rows, 2), np.r_[w * sample.targets, w]
-    t = sparse.csr_array(sample.targets).tocoo()
-    return np.r_[t.col, np.full(n, n_outputs)].astype(np.int64), np.r_[t.row, rows], np.r_[w[t.row], w]
-
-
-def choose_knots(values):
-    v = values[:: max(1, len(values) // 100_000)]
-    if KN != "auto":
-        qs = [float(x) for x in KN.split(",")]
-        return np.unique(np.quantile(v, qs)).astype(np.float32)
-    lo, hi = v.min(), v.max()
-    if lo == hi:
-        return np.array([lo], np.float32)
-    if lo < 0:
-        qs = [.001, .02, .1, .25, .5, .75, .9, .98, .999]
-    else:
-        qs = [.02, .98]
-    return np.unique(np.quantile(v, qs)).astype(np.float32)
-
-
-class ColumnsExpert:
     name = "columns"
 
-    def __init__(self, kind, n_outputs, seed=0, effort="auto"):
-        self.kind, self.n_outputs, self.seed = kind, n_outputs, seed
+    def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
+        super().__init__(kind, n_outputs, seed, effort)
+        self._function: ColumnFunction | None = None
+        self._statistics: ColumnStatistics | None = None  # what the weights are made of, when they are needed
+        self._weights: ColumnWeights | None = None
 
-    def fit(self, train, valid):
-        import torch
+    @classmethod
+    def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
+        """Rows of many columns, or with values that differ; not those of a table, not dense ones, not few."""
+        rows = sample.rows
+        if sample.fields is not None or rows.n_entries < _FEW:
+            return False
+        length = rows.n_entries / rows.n_rows
+        return length < _DENSE * rows.n_columns and (length >= _LONG or len(choose_knots(rows.values)) > 1)
+
+    def fit(self, train: Sample, valid: Sample) -> np.ndarray:
+        self._learn(train, valid)
+        return self._answer(valid.rows)
+
+    def refit(self, sample: Sample) -> None:
+        """Take the statistics of all rows; the function stays as it is, if there is one."""
+        if self._function is None:
+            self._learn(sample, None)
+        else:
+            self._statistics = ColumnStatistics(sample, self.kind, self.n_outputs, self._function.knots)
+            self._weights = None
+
+    def logits(self, rows: CsrBatch) -> np.ndarray:
+        return self._all_weights().answer(rows, rows.indices)
+
+    def contributions(self, rows: CsrBatch, outputs: np.ndarray) -> np.ndarray:
+        return self._all_weights().contributions(rows, outputs)
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict]:
+        return self._all_weights().arrays(), {"chosen": self.chosen}
+
+    def restore(self, arrays: dict[str, np.ndarray], settings: dict) -> None:
+        try:
+            self._weights = ColumnWeights(**{part.name: arrays[part.name] for part in fields(ColumnWeights)})
+            self._weights.check(self.n_outputs)
+            self.chosen = {"part": check_real("part", settings["chosen"]["part"])}
+        except (InputError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise InputError(f"the arrays of expert {self.name} are not usable: {error}") from None
+        self._function = self._statistics = None
+
+    def _learn(self, train: Sample, valid: Sample | None) -> None:
+        """Learn the function; without held-back rows, as much of the training as was chosen."""
+        from sketchnet.experts.column_function import FunctionTraining
         from sketchnet.training.threads import thread_budget
-        T = time.process_time
-        t0 = T()
-        rng = np.random.default_rng(self.seed)
-        n = train.rows.n_rows
-        self.knots = choose_knots(train.rows.values)
-        folds = rng.integers(0, FOLDS, n) if train.groups is None else rng.integers(0, FOLDS, len(g := np.unique(train.groups, return_inverse=True)[1]) and g.max() + 1)[g]
-        S = Statistics(train, self.kind, self.n_outputs, self.knots, folds)
-        self.full = Statistics(train, self.kind, self.n_outputs, self.knots, None)
-        t1 = T()
-        self.mean_length = train.rows.n_entries / n
-        batch_rows = int(np.clip(BATCH / self.mean_length, 64, 1024))
-        steps = int(min(EPOCHS * n / batch_rows, max(60, BUDGET / self.mean_length / batch_rows)))
+
+        training, least, kept = FunctionTraining(train, self.kind, self.n_outputs, self.seed), np.inf, None
+        self._function, self._statistics, self._weights = training.function, training.statistics, None
         with thread_budget(0):
-            gen = torch.Generator().manual_seed(self.seed)
-            torch.manual_seed(self.seed)
-            width = S.describe(np.zeros(1, np.int64))[2].shape[1]
-            B = len(self.knots)
-            from torch import nn
-            self.net = nn.Sequential(nn.Linear(width, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, B))
-            self.skip = nn.Linear(width, B, bias=False)
-            nn.init.zeros_(self.skip.weight)
-            nn.init.zeros_(self.net[-1].weight) if SKIP else None
-            p = S.priors
-            self.bias = nn.Parameter(torch.zeros(self.n_outputs))
-            self.scale, self.power = nn.Parameter(torch.tensor(.3)), nn.Parameter(torch.tensor(.5))
-            params = [*self.net.parameters(), *self.skip.parameters(), self.bias, self.scale, self.power]
-            self.shift, self.size = 0., 1.
-            opt = torch.optim.AdamW(params, RATE, weight_decay=1e-4)
-            done, slots = 0, np.full(train.rows.n_columns, -1, np.int64)
-            y = torch.from_numpy(np.asarray(train.targets.toarray() if sparse.issparse(train.targets) else train.targets))
-            tm = np.zeros(5)
-            losses = []
-            while done < steps:
-                batches = [(f, b) for f in range(FOLDS) for b in np.array_split(rng.permutation(np.flatnonzero(folds == f)), max(1, (folds == f).sum() // batch_rows))]
-                for j in rng.permutation(len(batches)):
-                    f, b = batches[j]
-                    if done >= steps:
-                        break
-                    r = min(1, (done + 1) / (.1 * steps)) * (.5 * (1 + np.cos(np.pi * done / steps)) * .98 + .02)
-                    for g in opt.param_groups:
-                        g["lr"] = RATE * r
-                    a = T()
-                    columns = np.empty(int((train.rows.indptr[b + 1] - train.rows.indptr[b]).sum()), np.int64)
-                    columns = columns[: kernels.number_columns(train.rows.indptr, train.rows.indices, b, slots, columns)]
-                    starts, outputs, X = S.describe(columns, f)
-                    c = T(); tm[0] += c - a
-                    if done == 0 and STD:
-                        self.shift, self.size = torch.from_numpy(X.mean(0)), torch.from_numpy(X.std(0) + 1e-3)
-                    W = self.generate(X)
-                    d = T(); tm[1] += d - c
-                    Z = torch.from_numpy(kernels.add_up(*train.rows.arrays, b, slots, starts, outputs, W.detach().numpy(), self.knots, self.n_outputs)).requires_grad_()
-                    e = T(); tm[2] += e - d
-                    z = Z * self.norm(train.rows, b)[:, None] + self.bias
-                    loss = self.loss(z, y[b])
-                    opt.zero_grad()
-                    loss.backward()
-                    G = np.zeros((len(X), B), np.float32)
-                    a = T()
-                    kernels.slopes_of_weights(*train.rows.arrays, b, slots, starts, outputs, self.knots, Z.grad.numpy(), G)
-                    c = T(); tm[3] += c - a
-                    W.backward(torch.from_numpy(G))
-                    d = T(); tm[4] += d - c
-                    opt.step()
-                    slots[columns] = -1
-                    losses.append(float(loss.detach()))
-                    done += 1
-        t2 = T()
-        out = self.logits(valid.rows)
-        print(f"   knots {self.knots} build {t1-t0:.2f} cells {len(S.cell_keys)/1e6:.1f}M train {t2-t1:.2f} steps {steps} of {batch_rows} rows, groups {len(X)} predict {T()-t2:.2f} parts {tm.round(2)} power {float(self.power.detach()):.2f} scale {float(self.scale.detach()):.2f} loss {np.mean(losses[-50:]):.4f}")
-        return out
+            for part in training.run():
+                if valid is None and part >= self.chosen.get("part", 1):
+                    return
+                if valid is None:
+                    continue
+                some = valid.take(np.arange(0, valid.rows.n_rows, -(-valid.rows.n_rows // _CHECKED)))
+                loss = fit_blend(self.kind, [self._answer(some.rows)], some.targets, some.weights).loss
+                if loss < least:
+                    least, kept, self.chosen = loss, deepcopy(self._function.state_dict()), {"part": part}
+        self._function.load_state_dict(kept)
 
-    def generate(self, X):
+    def _answer(self, rows: CsrBatch) -> np.ndarray:
+        """Return the logits of rows, with the weights of their columns alone."""
+        columns, places = kernels.number_columns(rows.indices, np.full(rows.n_columns, -1, np.int32))
+        return self._make_weights(columns).answer(rows, places)
+
+    def _all_weights(self) -> ColumnWeights:
+        if self._weights is None:
+            self._weights = self._make_weights(np.arange(self._statistics.n_columns))
+        return self._weights
+
+    def _make_weights(self, columns: np.ndarray) -> ColumnWeights:
         import torch
-        x = (torch.from_numpy(X) - self.shift) / self.size
-        return self.net(x) + (self.skip(x) if SKIP else 0)
 
-    def norm(self, rows, b):
-        import torch
-        l = torch.from_numpy(((rows.indptr[b + 1] - rows.indptr[b]) / self.mean_length).clip(1e-2).astype(np.float32))
-        return self.scale * l ** -self.power / self.mean_length**.5
+        from sketchnet.training.threads import thread_budget
 
-    def loss(self, z, y):
-        F = __import__("torch").nn.functional
-        if self.kind == "multiclass":
-            return F.cross_entropy(z, y)
-        if self.kind == "regression":
-            return F.mse_loss(z[:, 0], y.float())
-        return F.binary_cross_entropy_with_logits(z, y.float().reshape(z.shape))
+        function = self._function
+        counts, outputs, weights = [np.zeros(1, np.int64)], [], []
+        with torch.no_grad(), thread_budget(0):
+            for first in range(0, max(len(columns), 1), _CHUNK):
+                described = self._statistics.describe(columns[first : first + _CHUNK])
+                counts.append(np.diff(described.starts))
+                outputs.append(described.outputs)
+                weights.append(function(described).numpy())
+            norm = np.array([float(part) for part in function.norm()])
+            bias = function.bias.numpy().copy()
+        starts = np.concatenate(counts).cumsum()
+        return ColumnWeights(starts, np.concatenate(outputs), np.concatenate(weights), function.knots, bias, norm)
 
-    def logits(self, rows):
-        import torch
-        slots = np.full(rows.n_columns, -1, np.int64)
-        b = np.arange(rows.n_rows)
-        columns = np.empty(min(rows.n_columns, rows.n_entries), np.int64)
-        columns = columns[: kernels.number_columns(rows.indptr, rows.indices, b, slots, columns)]
-        with torch.no_grad():
-            starts, outputs, X = self.full.describe(columns)
-            W = np.concatenate([self.generate(X[i:i + 65536]).numpy() for i in range(0, len(X), 65536)])
-            Z = kernels.add_up(*rows.arrays, b, slots, starts, outputs, W, self.knots, self.n_outputs)
-            return (torch.from_numpy(Z) * self.norm(rows, b)[:, None] + self.bias).numpy()
+
+@dataclass(frozen=True)
+class ColumnWeights:
+    """Weights in groups, as kernels/cpu/column_statistics.py says, and what comes after the sums over rows."""
+
+    starts: np.ndarray
+    outputs: np.ndarray
+    weights: np.ndarray  # groups x knots
+    knots: np.ndarray
+    bias: np.ndarray
+    norm: np.ndarray  # (factor, power): the sum of a row is multiplied by factor * entries ** -power
+
+    def answer(self, rows: CsrBatch, columns: np.ndarray) -> np.ndarray:
+        """Return the logits of rows, given the number of each entry's column here."""
+        groups = (self.starts, self.outputs, self.weights, self.knots)
+        sums = kernels.add_up(rows.indptr - rows.indptr[0], columns, rows.values, *groups, len(self.bias))
+        return sums * self._norms(rows)[:, None] + self.bias
+
+    def contributions(self, rows: CsrBatch, chosen: np.ndarray) -> np.ndarray:
+        groups = (self.starts, self.outputs, self.weights, self.knots, len(self.bias) > 1)
+        offsets = rows.indptr - rows.indptr[0]
+        added = kernels.entry_weights(offsets, rows.indices, rows.values, np.asarray(chosen), *groups)
+        return added * np.repeat(self._norms(rows), np.diff(offsets))
+
+    def _norms(self, rows: CsrBatch) -> np.ndarray:
+        factor, power = self.norm
+        return (factor * np.maximum(np.diff(rows.indptr), 1) ** -power).astype(np.float32)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    def check(self, n_outputs: int) -> None:
+        """Raise InputError if these cannot be such weights."""
+        n = len(self.outputs)
+        types = {"starts": np.int64, "outputs": np.int32, "norm": np.float64}
+        shapes = {"outputs": (n,), "weights": (n, len(self.knots)), "bias": (n_outputs,), "norm": (2,)}
+        for name, array in self.arrays().items():
+            if array.dtype != types.get(name, np.float32) or array.shape != shapes.get(name, (array.size,)):
+                raise InputError(f"{name} has dtype {array.dtype} and shape {array.shape}")
+            if not np.isfinite(array).all():
+                raise InputError(f"{name} has NaN or infinity")
+        if len(self.starts) < 2 or self.starts[0] != 0 or self.starts[-1] != n or (np.diff(self.starts) < 1).any():
+            raise InputError("starts do not ascend from 0 to the number of groups")
+        if not len(self.knots) or (np.diff(self.knots) <= 0).any():
+            raise InputError("knots do not ascend")
+        if n_outputs == 1 and n != len(self.starts) - 1:
+            raise InputError("a column has several groups for one output")
+        if ((self.outputs < 0) | (self.outputs >= n_outputs))[self._own_groups(n_outputs)].any():
+            raise InputError("an output has a number that none has")
+
+    def _own_groups(self, n_outputs: int) -> np.ndarray:
+        """Return a flag for each group: whether it is one output's alone."""
+        own = np.ones(len(self.outputs), bool)
+        if n_outputs > 1:
+            own[self.starts[:-1]] = False
+        return own

@@ -4,8 +4,8 @@ A row has marks: its class, its labels, or its number. A cell holds what the row
 column: a sum for each knot, to which a value belongs by how near it is (piecewise-linear). The cells of a column lie
 together, marks ascending and folds within them: memory follows the entries, not columns x marks x folds.
 
-Columns in use have numbers, their slots. A slot has a group of weights for each output whose mark its column has
-occurred with, from starts[slot] on, outputs ascending. If there are several outputs, a group for all others comes first.
+Weights come in groups, one weight a knot. A column has a group for each output whose mark it has occurred with, from
+starts[column] on, outputs ascending. If there are several outputs, a group for all the others comes first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from sketchnet.kernels.cpu.compile import inlined, kernel
 from sketchnet.kernels.cpu.threads import over_range, over_rows
 
 _PSEUDO = np.float32(0.5)  # rows, shared out among the outputs as all rows are, that are added where a ratio is taken
-_HALF = np.float32(0.5)
 _WORK = 64  # of an entry, or of a cell, in the steps that threads.py counts
 
 
@@ -67,17 +66,26 @@ def fill_cells(indptr, indices, values, rows, keys, row_weights, knots, ends, ce
 
 
 @kernel
-def number_columns(indptr, indices, rows, slots, columns):
-    """Give the columns of some rows numbers, slots[c]; columns[:returned] are they, and slots must be -1 before."""
+def _number(indices, numbers, columns, out):
     n = 0
-    for r in rows:
-        for t in range(indptr[r], indptr[r + 1]):
-            c = indices[t]
-            if slots[c] < 0:
-                slots[c] = n
-                columns[n] = c
-                n += 1
+    for t in range(len(indices)):
+        c = indices[t]
+        if numbers[c] < 0:
+            numbers[c] = n
+            columns[n] = c
+            n += 1
+        out[t] = numbers[c]
+    for i in range(n):
+        numbers[columns[i]] = -1
     return n
+
+
+def number_columns(indices, numbers):
+    """Return (the columns that occur, for each entry the place of its column among them); `numbers`, one a column of
+    all, are -1 before and after.
+    """
+    columns, out = np.empty(min(len(indices), len(numbers)), np.int64), np.empty(len(indices), np.int32)
+    return columns[: _number(indices, numbers, columns, out)], out
 
 
 @kernel
@@ -181,21 +189,20 @@ def describe_columns(columns, offsets, cell_keys, sums, n_folds, without, n_outp
 
 
 @kernel
-def _add_up(indptr, indices, values, rows, slots, starts, outputs, weights, knots, out, start, stop):
+def _add_up(indptr, columns, values, starts, outputs, weights, knots, out, start, stop):
     several, wide = out.shape[1] > 1, len(knots) > 1
     for i in range(start, stop):
         base = np.float32(0)
-        for t in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            slot = slots[indices[t]]
+        for t in range(indptr[i], indptr[i + 1]):
             k, share = _place(knots, values[t])
-            first, shared = starts[slot], np.float32(0)
+            first, shared = starts[columns[t]], np.float32(0)
             if several:
                 shared = weights[first, k]
                 if wide:
                     shared += share * (weights[first, k + 1] - shared)
                 base += shared
                 first += 1
-            for group in range(first, starts[slot + 1]):
+            for group in range(first, starts[columns[t] + 1]):
                 weight = weights[group, k]
                 if wide:
                     weight += share * (weights[group, k + 1] - weight)
@@ -204,28 +211,26 @@ def _add_up(indptr, indices, values, rows, slots, starts, outputs, weights, knot
             out[i, j] += base
 
 
-def add_up(indptr, indices, values, rows, slots, starts, outputs, weights, knots, n_outputs):
-    """Return the sums of the weights of the entries of some rows, by output."""
-    out = np.zeros((len(rows), n_outputs), np.float32)
-    rest = (rows, slots, starts, outputs, weights, knots, out)
-    work = int((indptr[rows + 1] - indptr[rows]).sum()) * _WORK
-    over_range(lambda a, b: _add_up(indptr, indices, values, *rest, a, b), len(rows), work)
+def add_up(indptr, columns, values, starts, outputs, weights, knots, n_outputs):
+    """Return the sum of the weights of each row's entries, by output. Offsets begin with 0."""
+    out = np.zeros((len(indptr) - 1, n_outputs), np.float32)
+    rest = (starts, outputs, weights, knots, out)
+    over_rows(lambda a, b: _add_up(indptr, columns, values, *rest, a, b), indptr, _WORK)
     return out
 
 
 @kernel
-def slopes_of_weights(indptr, indices, values, rows, slots, starts, outputs, knots, slopes, out):
+def slopes_of_weights(indptr, columns, values, starts, outputs, knots, slopes, out):
     """Add to `out` the slope by each weight, given those by what `add_up` returns."""
     several, wide = slopes.shape[1] > 1, len(knots) > 1
-    for i in range(len(rows)):
+    for i in range(len(slopes)):
         whole = np.float32(0)
         for j in range(slopes.shape[1]):
             whole += slopes[i, j]
-        for t in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            slot = slots[indices[t]]
+        for t in range(indptr[i], indptr[i + 1]):
             k, share = _place(knots, values[t])
-            first, left = starts[slot], whole
-            for group in range(first + several, starts[slot + 1]):
+            first, left = starts[columns[t]], whole
+            for group in range(first + several, starts[columns[t] + 1]):
                 slope = slopes[i, outputs[group]]
                 left -= slope
                 out[group, k] += (1 - share) * slope
@@ -238,13 +243,12 @@ def slopes_of_weights(indptr, indices, values, rows, slots, starts, outputs, kno
 
 
 @kernel
-def _contributions(indptr, indices, values, chosen, slots, starts, outputs, weights, knots, several, out, start, stop):
+def _entry_weights(indptr, columns, values, chosen, starts, outputs, weights, knots, several, out, start, stop):
     for i in range(start, stop):
         for t in range(indptr[i], indptr[i + 1]):
-            slot = slots[indices[t]]
-            group = starts[slot]
+            group = starts[columns[t]]
             if several:
-                for other in range(group + 1, starts[slot + 1]):
+                for other in range(group + 1, starts[columns[t] + 1]):
                     if outputs[other] == chosen[i]:
                         group = other
             k, share = _place(knots, values[t])
@@ -253,9 +257,9 @@ def _contributions(indptr, indices, values, chosen, slots, starts, outputs, weig
                 out[t] += share * (weights[group, k + 1] - weights[group, k])
 
 
-def contributions(indptr, indices, values, chosen, slots, starts, outputs, weights, knots, several):
-    """Return what each entry adds to the output that is chosen for its row."""
-    out = np.empty(len(indices), np.float32)
-    rest = (chosen, slots, starts, outputs, weights, knots, several, out)
-    over_rows(lambda a, b: _contributions(indptr, indices, values, *rest, a, b), indptr, _WORK)
+def entry_weights(indptr, columns, values, chosen, starts, outputs, weights, knots, several):
+    """Return what each entry adds to the sum of the output that is chosen for its row."""
+    out = np.empty(len(columns), np.float32)
+    rest = (chosen, starts, outputs, weights, knots, several, out)
+    over_rows(lambda a, b: _entry_weights(indptr, columns, values, *rest, a, b), indptr, _WORK)
     return out
