@@ -24,16 +24,21 @@ from sketchnet.training.model import load_model as load_network
 from sketchnet.training.predictor import Predictor
 from sketchnet.training.task import Task
 
-EXPERTS = {  # in the order in which they are fitted
-    "linear": "LinearExpert",
-    "sketch": "SketchExpert",
+EXPERTS = {  # and the files that they are in, in the order in which they are fitted
+    "linear": "linear.LinearExpert",
+    "weights": "network.WeightsExpert",
+    "vectors": "network.VectorsExpert",
+    "columns": "columns.ColumnsExpert",
+    "dense": "network.DenseExpert",
+    "sketch": "sketch.SketchExpert",
 }
 _ROWS = 4096  # predicted at a time
 
 
 def expert_class(name: str) -> type[Expert]:
     """Return an expert's class; its file is loaded only when it is wanted."""
-    return getattr(import_module(f"sketchnet.experts.{name}"), EXPERTS[name])
+    file, _, kind = EXPERTS[name].partition(".")
+    return getattr(import_module(f"sketchnet.experts.{file}"), kind)
 
 
 @dataclass
