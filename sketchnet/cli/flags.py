@@ -8,7 +8,7 @@ from typing import cast
 
 from sketchnet.errors import InputError, Setting
 
-_OTHER_NAMES = {"ngram_range": "ngrams", "counts": "binary", "n_columns": "columns"}
+_OTHER_NAMES = {"ngram_range": "ngrams", "counts": "binary", "n_columns": "columns", "group": "group_column"}
 _OF_MEMORY = ("chunk_bytes", "shard_entries")  # sizes that follow from the budget
 _OF_NETWORKS = ("hashed_columns",)  # without a flag of their own
 

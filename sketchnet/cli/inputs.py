@@ -46,6 +46,9 @@ class InputOptions:
         list[str] | None, typer.Option(metavar="NAME", help="Table: a column of codes, though they look like numbers.")
     ] = None
     ignore: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Table: a column to leave out.")] = None
+    group_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Table: rows with the same text there are held back together.")
+    ] = None
     missing: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="Table: one more text that means no value, such as ?.")
     ] = None
@@ -66,7 +69,7 @@ class InputOptions:
         kind = "text" if self.text else _kind(inputs, self.format, known)
         given = {
             ("svmlight",): ("base", "labels", "skip_bad_lines"),
-            ("table",): ("label", "categorical", "ignore", "missing"),
+            ("table",): ("label", "categorical", "ignore", "missing", "group_column"),
             ("text",): ("text_column", "label_column", "where", *_HASHING),
             ("text", "table"): ("header",),
         }
@@ -236,7 +239,7 @@ def _table(inputs, options: InputOptions, seed: int, known: dict, limits):
     missing = None if options.missing is None else [*MISSING, *sorted(options.missing)]
     if known.get("encoder"):
         encoder = TableEncoder.from_dict(known["encoder"])
-        _agreed({"n_columns": columns, "missing": missing}, known["encoder"], {})
+        _agreed({"n_columns": columns, "missing": missing, "group": options.group_column}, known["encoder"], {})
         for option, names in named.items():
             for name in names or []:
                 learnt = encoder.kinds_.get(name)
@@ -246,7 +249,7 @@ def _table(inputs, options: InputOptions, seed: int, known: dict, limits):
                     raise InputError(f"--{option} {name} is not how the training rows were read: it was {learnt} there")
         encoder.ignore += [name for name in options.ignore or [] if name not in encoder.ignore]
     else:
-        how: dict[str, Any] = {**named, "missing": missing}
+        how: dict[str, Any] = {**named, "missing": missing, "group": options.group_column}
         how = {name: given for name, given in how.items() if given is not None}
         encoder = TableEncoder(label, n_columns=columns, seed=seed, **how)
     csv = {"header": True} if options.header else {}

@@ -142,8 +142,8 @@ def train(
 
             how = {"memory": memory, "threads": threads, "report": report, "tick": tick}
             if blend is not None:
-                ours = beside.get("valid"), blend
-                model = train_blend_in(out, overwrite, learning.task, examples, *ours, data=known, **how)
+                how |= {"data": known, "groups": data.groups}
+                model = train_blend_in(out, overwrite, learning.task, examples, beside.get("valid"), blend, **how)
             else:
                 if "valid" in beside:  # what is wrong with the labels of the others should not wait for the end either
                     chosen_by = beside["valid"]

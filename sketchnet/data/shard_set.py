@@ -145,6 +145,13 @@ class ShardSet:
         return concatenate(pieces, self.n_columns)
 
     @property
+    def groups(self) -> np.ndarray | None:
+        """The number of each row's group, such as a query's id, or None where rows have none."""
+        if not self.parts or self.parts[0].groups is None:
+            return None
+        return np.concatenate([part.groups for part in self.parts])
+
+    @property
     def labels(self) -> np.ndarray | sparse.csr_array | None:
         """All labels: an array, or for several a row a CSR array of 0 and 1."""
         if not self.parts or self.parts[0].labels is None:

@@ -26,7 +26,7 @@ FORMAT_VERSION = 1  # of TableEncoder.to_dict, and of the hash
 MISSING = ("", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "null", "NULL", "None", "nan", "NaN")
 MISSING += ("-nan", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")  # as C libraries write NaN
 _EXACT = 2.0**53  # from where on float64 does not tell whole numbers apart
-_SETTINGS = ("label", "numeric", "categorical", "ignore", "missing", "n_columns", "seed", "dtype", "classes")
+_SETTINGS = ("label", "numeric", "categorical", "ignore", "missing", "n_columns", "seed", "dtype", "classes", "group")
 _STATE = ("label_", "label_kind_", "kinds_", "categories_", "classes_", "classes_fixed_", "unknown_")
 
 
@@ -55,6 +55,8 @@ class TableEncoder:
         colliding ids may then occur twice in a row, which adds them up.
     classes: label names, for labels 0, 1, ... in this order. Without it, `fit` takes the sorted names it sees; without
         `fit`, names are numbered by first appearance. `classes_` has them. Numeric labels stay numbers.
+    group: a column that tells which rows belong together (`CsrBatch.groups`). It is no feature, and later rows may lack
+        it.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class TableEncoder:
         seed: int = 0,
         dtype: str = "float32",
         classes: Sequence[str] | None = None,
+        group: str | None = None,
     ):
         lists = {"categorical": categorical, "ignore": ignore, "missing": missing, "classes": classes or ()}
         if numeric != "auto":
@@ -88,6 +91,7 @@ class TableEncoder:
         self.seed = check_integer("seed", seed, 0, 2**64 - 1)
         self.dtype = check_choice("dtype", dtype, ("float32", "float64"))
         self.classes = None if classes is None else list(classes)
+        self.group = group
         self._forget()
 
     def _forget(self) -> None:
@@ -153,11 +157,13 @@ class TableEncoder:
         if label in self.ignore:
             raise InputError(f"{chunk.where(0)}: the label {label!r} is also in ignore")
         given = [] if isinstance(self.numeric, str) else self.numeric
-        for name in given + self.categorical + self.ignore + ([] if label is None else [label]):
+        for name in [*given, *self.categorical, *self.ignore, *(x for x in (label, self.group) if x is not None)]:
             if name not in chunk.columns:
                 raise InputError(f"{chunk.where(0)}: there is no column {name!r}; columns are {some_of(names)}")
         kinds = {}
         for name in names:
+            if name == self.group and name != label:
+                continue
             if name in self.categorical or (self.numeric != "auto" and name not in given and name != label):
                 kinds[name] = "categorical"
             elif name not in self.ignore:
@@ -215,7 +221,14 @@ class TableEncoder:
             places = free[rows]
             indices[places], values[places] = ids, x
             free[rows] += 1
-        return CsrBatch(indptr, indices, values, width, y)
+        return CsrBatch(indptr, indices, values, width, y, groups=self._groups(chunk))
+
+    def _groups(self, chunk: TableChunk) -> np.ndarray | None:
+        """Return a number for each row, the same for the same text in the group's column."""
+        if self.group is None or self.group not in chunk.columns:
+            return None
+        values, codes = chunk.columns[self.group].coded()
+        return np.append(hash_features(values, 2**63, self.seed), -1)[codes]
 
     @property
     def numbers_classes(self) -> bool:
@@ -236,7 +249,8 @@ class TableEncoder:
             raise InputError(
                 f"{chunk.where(0)}: {label}column {absent[0]!r} is missing; columns are {some_of(chunk.columns)}"
             )
-        extra = [x for x in chunk.columns if x not in self.kinds_ and x != self.label_ and x not in self.ignore]
+        known = {*self.kinds_, *self.ignore, self.label_, self.group}
+        extra = [name for name in chunk.columns if name not in known]
         if extra:
             ignoring = Setting("ignore", extra[:1])
             raise InputError(

@@ -86,7 +86,7 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
 
         `valid=(X, y)` are the rows by which experts are chosen and blended, and told when to stop; without it
         `validation_fraction` of the rows, or of few rows each in turn, is held back for that. `groups` has a label for
-        each row: rows of one group are held back together.
+        each row (by default its query id, if X has them): rows of one group are held back together.
         """
         begun = time.perf_counter()
         X, y, names = self._rows_and_labels(X, y, reset=True)
@@ -109,7 +109,7 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         if self._is_network():
             self._fit_network(task, examples, held_back, data, loaded)
         else:
-            self._fit_blend(task, examples, held_back, data, _group_numbers(groups, X.n_rows))
+            self._fit_blend(task, examples, held_back, data, _group_numbers(groups, X))
         self._optimiser = None
         return self
 
@@ -238,11 +238,13 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         return weights
 
 
-def _group_numbers(groups, n_rows: int) -> np.ndarray | None:
+def _group_numbers(groups, X: CsrBatch | ShardSet) -> np.ndarray | None:
+    """Return a number for each row's group, by default that of its query, if rows have any."""
+    groups = X.groups if groups is None else groups
     if groups is None:
         return None
-    if np.shape(groups) != (n_rows,):
-        raise InputError(f"groups are {_kind(groups)}; X has {n_rows} rows, and there must be a group for each")
+    if np.shape(groups) != (X.n_rows,):
+        raise InputError(f"groups are {_kind(groups)}; X has {X.n_rows} rows, and there must be a group for each")
     return np.unique(np.asarray(groups), return_inverse=True)[1]
 
 
