@@ -242,17 +242,14 @@ class _Fitting:
             return fitted[0]
         self._tick(f"fitting {name} on all rows")
         expert = self._new(name) if len(fitted) != 1 else fitted[0]
-        if self._read(f"{name}-all", expert) is not None:
-            return expert
         if len(fitted) > 1:
-            for key in fitted[0].chosen:
-                values = np.array([each.chosen[key] for each in fitted])
-                expert.chosen[key] = float(np.exp(np.log(values).mean())) if (values > 0).all() else values.mean()
+            expert.chosen = {key: _mean_of([each.chosen[key] for each in fitted]) for key in fitted[0].chosen}
         begun = time.perf_counter()
-        expert.refit(self._whole)
+        if self._read(f"{name}-all", expert) is None:
+            expert.refit(self._whole)
+            self._keep(f"{name}-all", expert, {})
         seconds = round(time.perf_counter() - begun, 3)
         self._run.note({"stage": f"{name} on all rows", **expert.chosen, "seconds": seconds})
-        self._keep(f"{name}-all", expert, {})
         return expert
 
     def _new(self, name: str) -> Expert:
@@ -297,6 +294,11 @@ class _Fitting:
         expert.restore(arrays, notes["settings"])
         expert.chosen = notes["chosen"]
         return more
+
+
+def _mean_of(values: list[float]) -> float:
+    """Return the geometric mean, or of numbers that are not all positive the arithmetic one."""
+    return float(np.exp(np.log(values).mean())) if min(values) > 0 else float(np.mean(values))
 
 
 def train_blend_in(
