@@ -1,0 +1,189 @@
+"""Boosted trees over what values of fields, and of pairs of fields, meant in other rows, and over numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sketchnet import random
+from sketchnet.data.csr import CsrBatch
+from sketchnet.errors import InputError
+from sketchnet.experts.blend import row_losses
+from sketchnet.experts.expert import Expert
+from sketchnet.experts.field_pairs import choose_pairs
+from sketchnet.experts.field_statistics import FieldStatistics
+from sketchnet.experts.rows import Sample
+from sketchnet.experts.tree_text import join_models, read_trees, write_model
+from sketchnet.kernels.cpu.threads import n_threads
+
+_OUTPUTS = 30  # classes at most: each has a tree a round
+_ROUNDS, _PATIENCE = 2000, 20
+_RATES = {"quick": 0.1, "auto": 0.05, "best": 0.03}
+_DRAWS = {"quick": 1, "auto": 3, "best": 6}  # of folds; the answer is their mean
+_LEAVES = ((5_000, 8), (20_000, 15), (200_000, 31))  # of a tree, up to so many rows
+_MOST_LEAVES = 63
+_WORK = 1 << 28  # features times outputs times rows, at most: of more rows a sample is taken
+_PIECE = 1 << 14  # rows that are answered at once
+
+
+class TreesExpert(Expert):
+    """Gradient-boosted trees (LightGBM) on `FieldStatistics`.
+
+    Held-back rows choose the number of trees, and whether pairs of fields are used: `order` 1 or 2.
+    """
+
+    name = "trees"
+
+    @classmethod
+    def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
+        return sample.fields is not None and kind != "multilabel" and n_outputs <= _OUTPUTS
+
+    def fit(self, train: Sample, valid: Sample) -> np.ndarray:
+        n = train.rows.n_rows
+        leaves = next((leaves for most, leaves in _LEAVES if n <= most), _MOST_LEAVES)
+        least: np.ndarray | None = None
+        for order in (1, 2):
+            statistics, sample = self._prepare(train, order)
+            if order == 2 and len(statistics.pairs) == 0:
+                break
+            features, held_back = statistics.learn(sample, self.seed), statistics.apply(valid.rows)
+            booster = self._grow(features, sample, leaves, _ROUNDS, 0, (held_back, valid))
+            text = self._join([booster], statistics)
+            logits = _answer(_load(text), held_back, self.n_outputs)
+            losses = row_losses(self.kind, logits, valid.targets) * _mean_one(valid)
+            if least is not None and not _is_clearly_less(losses, least):
+                break
+            least, answer = losses, logits
+            self._keep(statistics, text)
+            self.chosen = {"order": float(order), "trees": float(booster.current_iteration()), "leaves": float(leaves)}
+        return answer
+
+    def refit(self, sample: Sample) -> None:
+        order, trees, leaves = (max(1, round(self.chosen[name])) for name in ("order", "trees", "leaves"))
+        statistics, sample = self._prepare(sample, order)
+        draws = range(_DRAWS[self.effort])
+        boosters = [
+            self._grow(statistics.learn(sample, self.seed, draw), sample, leaves, trees, draw) for draw in draws
+        ]
+        self._keep(statistics, self._join(boosters, statistics))
+
+    def logits(self, rows: CsrBatch) -> np.ndarray:
+        out = np.empty((rows.n_rows, self.n_outputs), np.float32)
+        for span in _spans(rows):
+            features = self._statistics.apply(rows.rows(span))
+            out[span] = _answer(self._booster, features, self.n_outputs)
+        return out
+
+    def contributions(self, rows: CsrBatch, outputs: np.ndarray) -> np.ndarray:
+        """TreeSHAP's share of each feature, divided over the entries of the row that it was made of."""
+        parts = [np.empty(0, np.float32)]
+        for span in _spans(rows):
+            piece = rows.rows(span)
+            shares = self._booster.predict(self._statistics.apply(piece), pred_contrib=True, num_threads=n_threads())
+            shares = np.asarray(shares).reshape(piece.n_rows, self.n_outputs, -1)
+            own = shares[np.arange(piece.n_rows), outputs[span], :-1]
+            parts.append(self._statistics.share_out(piece, own))
+        return np.concatenate(parts)
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict]:
+        return self._statistics.arrays(), {"model": self._text, "chosen": self.chosen}
+
+    def restore(self, arrays: dict[str, np.ndarray], settings: dict) -> None:
+        statistics = FieldStatistics.from_arrays(self.kind, self.n_outputs, arrays)
+        text, chosen = settings.get("model"), settings.get("chosen")
+        if not isinstance(text, str) or not isinstance(chosen, dict):
+            raise InputError("the trees are no text, or what was chosen for them is missing")
+        trees = read_trees(text, self.n_outputs, statistics.n_features)
+        self.chosen = {str(name): float(value) for name, value in chosen.items()}
+        # Written anew from what was checked: LightGBM ends the process over a text that does not fit its own header.
+        self._keep(statistics, write_model(trees, self.kind, self.n_outputs, statistics.n_features))
+
+    def _keep(self, statistics: FieldStatistics, text: str) -> None:
+        self._statistics, self._text, self._booster = statistics, text, _load(text)
+
+    def _prepare(self, sample: Sample, order: int) -> tuple[FieldStatistics, Sample]:
+        """Return statistics that have learnt nothing yet, and as many of the rows as trees can learn from."""
+        fields = sample.fields
+        if fields is None:
+            raise InputError("trees need the fields of a table")
+        statistics = FieldStatistics(self.kind, self.n_outputs, fields)
+        if order == 2:
+            pairs = choose_pairs(statistics, sample, self.seed)
+            statistics = FieldStatistics(self.kind, self.n_outputs, fields, pairs)
+        return statistics, self._take_some(sample, statistics.n_features)
+
+    def _take_some(self, sample: Sample, n_features: int) -> Sample:
+        n, most = sample.rows.n_rows, _WORK // max(1, n_features * self.n_outputs)
+        if n <= most:
+            return sample
+        order = random.shuffled(n, self.seed, random.STREAM_FIELD_ROWS)
+        return sample.take(np.sort(order[:most]))
+
+    def _grow(self, features, sample: Sample, leaves: int, rounds: int, draw: int, held_back=None) -> Any:
+        """Return a booster of so many rounds; with held-back features and their sample, of as many as serve them."""
+        import lightgbm
+
+        settings = self._settings(leaves, draw, features.shape[1])
+        weights = None if sample.weights is None else _mean_one(sample)
+        rows = lightgbm.Dataset(features, np.asarray(sample.targets), weight=weights, params=settings)
+        if held_back is None:
+            return lightgbm.train(settings, rows, rounds)
+        features, valid = held_back
+        weights = None if valid.weights is None else _mean_one(valid)
+        checked = rows.create_valid(features, np.asarray(valid.targets), weight=weights)
+        stop = lightgbm.early_stopping(_PATIENCE, verbose=False)
+        booster = lightgbm.train(settings, rows, rounds, valid_sets=[checked], callbacks=[stop])
+        while booster.current_iteration() > max(1, booster.best_iteration):
+            booster.rollback_one_iter()
+        return booster
+
+    def _settings(self, leaves: int, draw: int, n_features: int) -> dict[str, Any]:
+        draws = random.words(self.seed, random.STREAM_TREES, draw, 0)[0]
+        settings: dict[str, Any] = {"num_class": self.n_outputs} if self.kind == "multiclass" else {}
+        return settings | {
+            "objective": self.kind,
+            "learning_rate": _RATES[self.effort],
+            "num_leaves": leaves,
+            "lambda_l2": 1.0,
+            "bagging_fraction": 0.8,
+            "bagging_freq": 1,
+            "feature_fraction": 0.3 if n_features > 20 else 0.6,
+            "seed": int(draws[0] >> 1),
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": n_threads(),
+            "verbosity": -1,
+        }
+
+    def _join(self, boosters: list, statistics: FieldStatistics) -> str:
+        texts = [booster.model_to_string() for booster in boosters]
+        return join_models(texts, self.kind, self.n_outputs, statistics.n_features)
+
+
+def _answer(booster, features: np.ndarray, n_outputs: int) -> np.ndarray:
+    answers = booster.predict(features, raw_score=True, num_threads=n_threads())
+    return np.asarray(answers, np.float32).reshape(len(features), n_outputs)
+
+
+def _load(text: str) -> Any:
+    import lightgbm
+
+    return lightgbm.Booster(model_str=text)
+
+
+def _spans(rows: CsrBatch) -> list[slice]:
+    return [slice(start, min(start + _PIECE, rows.n_rows)) for start in range(0, rows.n_rows, _PIECE)]
+
+
+def _mean_one(sample: Sample) -> np.ndarray:
+    """Return the weights of the rows, scaled."""
+    n = sample.rows.n_rows
+    return np.ones(n) if sample.weights is None else sample.weights * (n / sample.weights.sum())
+
+
+def _is_clearly_less(losses: np.ndarray, least: np.ndarray) -> bool:
+    """Return whether the mean loss falls by more than its standard error."""
+    falls = least - losses
+    return bool(falls.mean() > falls.std() / math.sqrt(len(falls)))
