@@ -35,7 +35,15 @@ class MLP:
     a step leaves out, `drop_input` that of inputs.
     """
 
-    def __init__(self, widths: list[int], deep: bool, drop: float, drop_input: float, decay: float, seed: int):
+    def __init__(
+        self,
+        widths: list[int],
+        deep: bool = False,
+        drop: float = 0.0,
+        drop_input: float = 0.0,
+        decay: float = 0.0,
+        seed: int = 0,
+    ):
         self._decay, self._steps = decay, 0
         self._rng = np.random.Generator(np.random.SFC64(seed))
         self._layers: list = [] if deep else [_Norm(widths[0])]
