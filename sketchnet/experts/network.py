@@ -1,7 +1,7 @@
 """Small networks: vectors of columns with their interactions, weights of columns stopped early, dense rows.
 
-One training loop for all. Held-back rows are looked at every so often, by the loss after calibration, and the best state
-is kept; how many epochs that took is what `refit` goes by.
+One training loop for all. Now and then held-back rows are looked at, by their loss after calibration, and the best
+state is kept; how many epochs that took is what `refit` goes by.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from sketchnet.checks import check_integer, check_real
 from sketchnet.data.csr import CsrBatch
-from sketchnet.checks import check_real
 from sketchnet.errors import InputError
 from sketchnet.experts.blend import fit_blend
 from sketchnet.experts.expert import Expert
@@ -46,6 +46,7 @@ _PATIENCE = 4  # checks without a better one
 _TRUST = 10  # entries that the usual size of a value counts for, beside those of a column
 _FEW, _DENSE = 4096, 0.15  # columns, and share of them that a row has: made dense
 _VISITS, _DENSE_VISITS = 1e7, 1.5e6  # of rows in training, at most: rows times epochs
+_WEIGHTS = 1 << 27  # in a table, at most
 _LONG = 40  # non-zeros a row, on average: from here on rows are long
 
 
@@ -77,19 +78,21 @@ class NetworkExpert(Expert):
 
     def restore(self, arrays: dict[str, np.ndarray], settings: dict) -> None:
         try:
-            model = self._rebuild({name: array.shape for name, array in arrays.items()}, settings["hidden"])
-            same = {name: array.shape for name, array in model.arrays.items()}
-            if {name: array.shape for name, array in arrays.items()} != same:
+            chosen = {"epochs": check_real("epochs", settings["chosen"]["epochs"])}
+            hidden = tuple(check_integer("hidden", units, 1, 1 << 12) for units in settings["hidden"])
+            shapes = {name: array.shape for name, array in arrays.items()}
+            model = self._rebuild(shapes, hidden)
+            if shapes != {name: array.shape for name, array in model.arrays.items()}:
                 raise InputError("their shapes do not fit each other")
             if not all(array.dtype == np.float32 and np.isfinite(array).all() for array in arrays.values()):
                 raise InputError("they are not finite numbers of 32 bits")
-            self._hidden = tuple(settings["hidden"])
-            self.chosen = {"epochs": check_real("epochs", settings["chosen"]["epochs"])}
+            if any((array[1] < 0).any() for name, array in arrays.items() if name.startswith("moments")):
+                raise InputError("a variance is negative")
         except (InputError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise InputError(f"the arrays of expert {self.name} are not usable: {error}") from None
         for name, array in arrays.items():
             model.arrays[name][...] = array
-        self._model = model
+        self._model, self._hidden, self.chosen = model, hidden, chosen
 
     def _fitted(self) -> Model:
         if self._model is None:
@@ -97,7 +100,7 @@ class NetworkExpert(Expert):
         return self._model
 
     @abstractmethod
-    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: list[int]) -> Model:
+    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: tuple[int, ...]) -> Model:
         """Return a model, nothing learnt, whose arrays have such shapes."""
 
     @abstractmethod
@@ -128,7 +131,9 @@ class NetworkExpert(Expert):
                 is_due = done == steps or (done % pause == 0 and done > _UNCHECKED * steps)
                 if judge is not None and is_due and judge.has_enough(done / an_epoch):
                     break
-        return plan.epochs if judge is None else judge.restore_best()
+        epochs = plan.epochs if judge is None else judge.restore_best()
+        model.forget_unseen()
+        return epochs
 
 
 def _rate(step: int, steps: int) -> float:
@@ -168,7 +173,8 @@ class Judge:
         if n > _CHECKED:
             valid = valid.take(np.sort(np.random.default_rng(seed).permutation(n)[:_CHECKED]))
         self._kind, self._model, self._valid = kind, model, valid
-        self._least, self._epochs, self._failed, self._kept = np.inf, 0.0, 0, {}
+        self._least, self._epochs, self._failed = np.inf, 0.01, 0
+        self._kept = {name: array.copy() for name, array in model.arrays.items()}
 
     def has_enough(self, epochs: float) -> bool:
         """Look at the model after so many epochs; return whether to stop."""
@@ -176,9 +182,10 @@ class Judge:
         loss = np.inf
         if np.isfinite(logits).all():
             loss = fit_blend(self._kind, [logits], self._valid.targets, self._valid.weights).loss
-        if loss < self._least or not self._kept:
+        if loss < self._least:
             self._least, self._epochs, self._failed = loss, epochs, 0
-            self._kept = {name: array.copy() for name, array in self._model.arrays.items()}
+            for name, array in self._model.arrays.items():
+                self._kept[name][:] = array
         else:
             self._failed += 1
         return self._failed >= _PATIENCE or loss == np.inf
@@ -215,7 +222,7 @@ class VectorsExpert(NetworkExpert):
         batch = int(np.clip(rows.n_rows // 80, 32, 512))
         if _are_long(rows):
             return Plan(
-                epochs, min(batch, 256), 4, hidden=(64, 64), rate=2e-3, drop=0.1, width=8, spread=0.01, table_rate=0.1
+                2, min(batch, 256), 4, hidden=(64, 64), rate=2e-3, drop=0.1, width=8, spread=0.01, table_rate=0.1
             )
         few = rows.n_columns <= 1000
         epochs = float(np.clip(_VISITS / rows.n_rows, 1, 10 if few else 20))
@@ -234,7 +241,7 @@ class VectorsExpert(NetworkExpert):
         mlp.bias[:] = prior
         return VectorModel(self.kind, table, mlp, plan.rate, (plan.table_rate / sizes).astype(np.float32))
 
-    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: list[int]) -> Model:
+    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: tuple[int, ...]) -> Model:
         n_columns, width = shapes["table"]
         mlp = MLP([2 * width, *hidden, self.n_outputs])
         return VectorModel(self.kind, np.zeros((n_columns, width), np.float32), mlp, 0, np.zeros(n_columns, np.float32))
@@ -247,7 +254,8 @@ class WeightsExpert(NetworkExpert):
 
     @classmethod
     def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
-        return _are_long(sample.rows) and not _are_dense(sample.rows)
+        fits = sample.rows.n_columns * n_outputs <= _WEIGHTS
+        return fits and _are_long(sample.rows) and not _are_dense(sample.rows)
 
     def _plan(self, sample: Sample) -> Plan:
         rows = sample.rows
@@ -258,8 +266,9 @@ class WeightsExpert(NetworkExpert):
         table = np.zeros((sample.rows.n_columns, self.n_outputs), np.float32)
         return WeightModel(self.kind, table, prior.astype(np.float32), plan.table_rate)
 
-    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: list[int]) -> Model:
-        return WeightModel(self.kind, *(np.zeros(shapes[name], np.float32) for name in ("table", "bias")), 0)
+    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: tuple[int, ...]) -> Model:
+        k = self.n_outputs
+        return WeightModel(self.kind, np.zeros((shapes["table"][0], k), np.float32), np.zeros(k, np.float32), 0)
 
 
 class DenseExpert(NetworkExpert):
@@ -287,10 +296,10 @@ class DenseExpert(NetworkExpert):
         mlp.bias[:] = prior
         return DenseModel(self.kind, centres.astype(np.float32), scales.astype(np.float32), mlp, plan.rate)
 
-    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: list[int]) -> Model:
+    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: tuple[int, ...]) -> Model:
         (width,) = shapes["scales"]
         mlp = MLP([width, *hidden, self.n_outputs], deep=True)
-        return DenseModel(self.kind, *np.zeros((2, width), np.float32), mlp, 0)
+        return DenseModel(self.kind, np.zeros(width, np.float32), np.zeros(width, np.float32), mlp, 0)
 
 
 def _are_long(rows: CsrBatch) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from copy import deepcopy
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from sketchnet.experts.mlp import MLP
 from sketchnet.kernels.cpu import bags
 
 _SLICE = 2048  # rows at a time, where nothing is learnt
+_BIAS_RATE = 0.5  # of weights' outputs
 
 
 class Model(ABC):
@@ -26,6 +28,11 @@ class Model(ABC):
     @abstractmethod
     def step(self, rows: CsrBatch, numbers: np.ndarray, targets: np.ndarray, weights: np.ndarray, rate: float) -> None:
         """Learn from the rows with these numbers; `rate` is the share of the full learning rate."""
+
+    def forget_unseen(self) -> None:
+        """Let the last column number, of all that nobody has seen, mean nothing."""
+        if "table" in self.arrays:
+            self.arrays["table"][-1] = 0
 
     @abstractmethod
     def logits(self, rows: CsrBatch) -> np.ndarray: ...
@@ -81,12 +88,12 @@ class _NetworkModel(Model):
         return np.concatenate([np.empty((0, len(self.mlp.bias)), np.float32), *parts])
 
     def effects(self, rows: CsrBatch, outputs: np.ndarray) -> np.ndarray:
-        out = [np.empty(0, np.float32)]
+        out, mlp = [np.empty(0, np.float32)], deepcopy(self.mlp)  # its own: a network remembers its last rows
         for span, part in _slices(rows):
             x = self._read(part, np.arange(part.n_rows))
-            self.mlp.forward(x)
-            picked = (outputs[span, None] == np.arange(len(self.mlp.bias))).astype(np.float32)
-            out.append(self._entry_effects(part, x, self.mlp.backward(picked)))
+            mlp.forward(x.copy())
+            picked = (outputs[span, None] == np.arange(len(mlp.bias))).astype(np.float32)
+            out.append(self._entry_effects(part, x, mlp.backward(picked)))
         return np.concatenate(out)
 
     @abstractmethod
@@ -165,6 +172,7 @@ class WeightModel(Model):
             self._seen,
             self._bias_seen,
             rate * self._rate,
+            _BIAS_RATE,
         )
 
     def logits(self, rows: CsrBatch) -> np.ndarray:

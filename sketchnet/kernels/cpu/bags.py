@@ -1,7 +1,6 @@
 """Rows as bags of columns: sums of a table's rows over the entries of a row, and what training makes of the table.
 
-`numbers` are those of the rows of a batch among all; `first`, `ids` and `values` are the CSR arrays of all, offsets from 0
-on. Loops over a table's width have no sums in them, so that they vectorise without fast-math.
+`numbers` are those of the rows of a batch among all, whose CSR arrays are given, offsets from 0 on.
 """
 
 from __future__ import annotations
@@ -69,11 +68,13 @@ def measure_values(indices, values, counts, sums, squares):
 
 
 @kernel
-def learn_weights(indptr, indices, values, numbers, targets, row_weights, link, weights, bias, seen, bias_seen, rate):
+def learn_weights(
+    indptr, indices, values, numbers, targets, row_weights, link, weights, bias, seen, bias_seen, rate, bias_rate
+):
     """Adagrad, row after row: a weight for each column and output, and a bias for each output, its slopes' squares
     summed in `seen` and `bias_seen`.
     """
-    n_outputs, rate = weights.shape[1], np.float32(rate)
+    n_outputs, rate, bias_rate = weights.shape[1], np.float32(rate), np.float32(bias_rate)
     logits = np.empty(n_outputs, np.float32)
     for b in range(len(numbers)):
         begin, end = indptr[numbers[b]], indptr[numbers[b] + 1]
@@ -90,7 +91,7 @@ def learn_weights(indptr, indices, values, numbers, targets, row_weights, link, 
         for j in range(n_outputs):
             logits[j] = row_weights[b] * (logits[j] - targets[b, j])
             bias_seen[j] += logits[j] * logits[j]
-            bias[j] -= rate * logits[j] / (np.sqrt(bias_seen[j]) + _TINY)
+            bias[j] -= bias_rate * logits[j] / (np.sqrt(bias_seen[j]) + _TINY)
         for t in range(begin, end):
             value, row, squares = values[t], weights[indices[t]], seen[indices[t]]
             for j in range(n_outputs):
