@@ -35,7 +35,6 @@ class Plan:
     rate: float = 0.0  # of the dense layers
     drop: float = 0.0  # share of hidden units that a step leaves out
     width: int = 0  # numbers a vector
-    spread: float = 0.0  # of a vector's numbers at first
     table_rate: float = 0.0  # of vectors or weights, for values of usual size
 
 
@@ -47,6 +46,8 @@ _TRUST = 10  # entries that the usual size of a value counts for, beside those o
 _FEW, _DENSE = 4096, 0.15  # columns, and share of them that a row has: made dense
 _VISITS, _DENSE_VISITS = 1e7, 1.5e6  # of rows in training, at most: rows times epochs
 _WEIGHTS = 1 << 27  # in a table, at most
+_SPREAD = 0.05  # of the numbers of a vector at first
+_WIDE = 1000  # columns, from which on vectors are longer
 _LONG = 40  # non-zeros a row, on average: from here on rows are long
 
 
@@ -67,11 +68,11 @@ class NetworkExpert(Expert):
 
     def logits(self, rows: CsrBatch) -> np.ndarray:
         with one_thread():
-            return self._fitted().logits(rows)
+            return self._model_for(rows).logits(rows)
 
     def contributions(self, rows: CsrBatch, outputs: np.ndarray) -> np.ndarray:
         with one_thread():
-            return self._fitted().effects(rows, outputs)
+            return self._model_for(rows).effects(rows, outputs)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict]:
         return dict(self._fitted().arrays), {"hidden": list(self._hidden), "chosen": self.chosen}
@@ -93,6 +94,12 @@ class NetworkExpert(Expert):
         for name, array in arrays.items():
             model.arrays[name][...] = array
         self._model, self._hidden, self.chosen = model, hidden, chosen
+
+    def _model_for(self, rows: CsrBatch) -> Model:
+        model = self._fitted()
+        if rows.n_columns != model.n_columns:
+            raise InputError(f"the expert {self.name} has {model.n_columns} columns, the rows {rows.n_columns}")
+        return model
 
     def _fitted(self) -> Model:
         if self._model is None:
@@ -219,24 +226,27 @@ class VectorsExpert(NetworkExpert):
 
     def _plan(self, sample: Sample) -> Plan:
         rows = sample.rows
-        batch = int(np.clip(rows.n_rows // 80, 32, 512))
-        if _are_long(rows):
-            return Plan(
-                2, min(batch, 256), 4, hidden=(64, 64), rate=2e-3, drop=0.1, width=8, spread=0.01, table_rate=0.1
-            )
-        few = rows.n_columns <= 1000
-        epochs = float(np.clip(_VISITS / rows.n_rows, 1, 10 if few else 20))
+        small = _are_long(rows) or rows.n_columns <= _WIDE
+        epochs = 2 if _are_long(rows) else 10 if small else 20
         return Plan(
-            epochs, batch, hidden=(64, 64), rate=2e-3, drop=0.3, width=8 if few else 32, spread=0.05, table_rate=0.3
+            epochs=float(np.clip(_VISITS / max(rows.n_rows, 1), 1, epochs)),
+            batch=int(np.clip(rows.n_rows // 80, 32, 256 if _are_long(rows) else 512)),
+            checks=4 if _are_long(rows) else 1,
+            hidden=(64, 64),
+            rate=2e-3,
+            drop=0.3,
+            width=8 if small else 32,
+            table_rate=0.3,
         )
 
     def _begin(self, sample: Sample, plan: Plan, prior: np.ndarray) -> Model:
         counts, sizes, _ = _measure(sample.rows)
-        usual = np.median(np.abs(sample.rows.values[:: max(1, sample.rows.n_entries >> 16)]))
+        some = sample.rows.values[:: 1 + (sample.rows.n_entries >> 16)]
+        usual = np.median(np.abs(some)) if len(some) else 1.0
         sizes = np.maximum((sizes + _TRUST * usual) / (counts + _TRUST), 1e-30)
         table = np.random.default_rng(self.seed).random((len(counts), plan.width), np.float32)
         table -= np.float32(0.5)
-        table *= (plan.spread * 12**0.5 * (counts > 0) / sizes).astype(np.float32)[:, None]
+        table *= (_SPREAD * 12**0.5 * (counts > 0) / sizes).astype(np.float32)[:, None]
         mlp = MLP([2 * plan.width, *plan.hidden, self.n_outputs], drop=plan.drop, seed=self.seed)
         mlp.bias[:] = prior
         return VectorModel(self.kind, table, mlp, plan.rate, (plan.table_rate / sizes).astype(np.float32))
@@ -282,8 +292,8 @@ class DenseExpert(NetworkExpert):
 
     def _plan(self, sample: Sample) -> Plan:
         n = sample.rows.n_rows
-        epochs = float(np.clip(_DENSE_VISITS / n, 1, 10))
-        return Plan(epochs, int(np.clip(n // 80, 16, 256)), hidden=(512, 512), rate=1e-2, drop=0.3)
+        epochs, units = float(np.clip(_DENSE_VISITS / max(n, 1), 1, 10)), int(np.clip(n // 40, 64, 512))
+        return Plan(epochs, int(np.clip(n // 80, 16, 256)), hidden=(units, units), rate=1e-2, drop=0.3)
 
     def _begin(self, sample: Sample, plan: Plan, prior: np.ndarray) -> Model:
         rows = sample.rows

@@ -29,6 +29,11 @@ class Model(ABC):
     def step(self, rows: CsrBatch, numbers: np.ndarray, targets: np.ndarray, weights: np.ndarray, rate: float) -> None:
         """Learn from the rows with these numbers; `rate` is the share of the full learning rate."""
 
+    @property
+    def n_columns(self) -> int:
+        """Return how many columns rows must have."""
+        return len(self.arrays["table"])
+
     def forget_unseen(self) -> None:
         """Let the last column number, of all that nobody has seen, mean nothing."""
         if "table" in self.arrays:
@@ -136,6 +141,10 @@ class DenseModel(_NetworkModel):
         super().__init__(kind, mlp, rate)
         self._centres, self._scales = centres, scales
         self.arrays |= {"centres": centres, "scales": scales}
+
+    @property
+    def n_columns(self) -> int:
+        return len(self._centres) + 1
 
     def _read(self, rows: CsrBatch, numbers: np.ndarray) -> np.ndarray:
         out = np.empty((len(numbers), len(self._centres)), np.float32)
