@@ -18,7 +18,7 @@ _LEAST = np.float32(-np.inf)
 
 @cache
 def _blas():
-    from threadpoolctl import ThreadpoolController
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()
 
@@ -31,11 +31,19 @@ def one_thread():
 class MLP:
     """widths[0] inputs, hidden layers, widths[-1] outputs.
 
-    Batch norm is on the inputs, or with `deep` on each hidden layer's products; `drop` is the share of hidden units that
-    a step leaves out, `drop_input` that of inputs.
+    Batch norm is on the inputs, or with `deep` on each hidden layer's products. `drop` is the share of hidden units
+    that a step leaves out, `drop_input` that of inputs, `decay` AdamW's.
     """
 
-    def __init__(self, widths: list[int], deep: bool, drop: float, drop_input: float, decay: float, seed: int):
+    def __init__(
+        self,
+        widths: list[int],
+        deep: bool = False,
+        drop: float = 0.0,
+        drop_input: float = 0.0,
+        decay: float = 0.0,
+        seed: int = 0,
+    ):
         self._decay, self._steps = decay, 0
         self._rng = np.random.Generator(np.random.SFC64(seed))
         self._layers: list = [] if deep else [_Norm(widths[0])]
@@ -122,9 +130,9 @@ class _Norm:
             moments = np.empty_like(self.moments)
             kernels.measure_columns(x, *moments)
             self.moments += _MOMENTUM * (moments - self.moments)
-        self._inverse = 1 / np.sqrt(moments[1] + _EPSILON)
-        self._scaled, out = np.empty_like(x), np.empty_like(x)
-        kernels.normalise(x, moments[0], self._inverse, self._gain, self._shift, self._scaled, out)
+        inverse, scaled, out = 1 / np.sqrt(moments[1] + _EPSILON), np.empty_like(x), np.empty_like(x)
+        kernels.normalise(x, moments[0], inverse, self._gain, self._shift, scaled, out)
+        self._inverse, self._scaled = inverse, scaled  # of this call's, whatever other threads do meanwhile
         return out
 
     def backward(self, slopes: np.ndarray, inputs: bool) -> np.ndarray:

@@ -1,112 +1,146 @@
 """Small networks: vectors of columns with their interactions, weights of columns stopped early, dense rows.
 
-One training loop for all. Held-back rows are looked at every so often, by the loss after calibration, and the best state
-is kept; how many epochs that took is what `refit` goes by.
+One training loop for all. Now and then held-back rows are looked at, by their loss after calibration, and the best
+state is kept; how many epochs that took is what `refit` goes by.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
+from sketchnet.checks import check_integer, check_real
 from sketchnet.data.csr import CsrBatch
-from sketchnet.checks import check_real
 from sketchnet.errors import InputError
 from sketchnet.experts.blend import fit_blend
 from sketchnet.experts.expert import Expert
 from sketchnet.experts.mlp import MLP, one_thread
 from sketchnet.experts.readers import DenseModel, Model, VectorModel, WeightModel, prior_logits
 from sketchnet.experts.rows import Sample
+from sketchnet.kernels.cpu import bags
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes and rates, which follow from the rows."""
+
+    epochs: float  # at most
+    batch: int
+    checks: int = 1  # an epoch
+    warm: bool = True  # the rate rises at first and falls along a cosine; else it is the same throughout
+    hidden: tuple[int, ...] = ()
+    rate: float = 0.0  # of the dense layers
+    drop: float = 0.0  # share of hidden units that a step leaves out
+    width: int = 0  # numbers a vector
+    table_rate: float = 0.0  # of vectors or weights, for values of usual size
+
 
 _CHECKED = 4000  # held-back rows that decide when to stop, at most
-_PATIENCE = 3  # checks without a better one
+_STEPS = 400  # between checks, at most
+_UNCHECKED = 0.1  # share of the schedule before the first check
+_PATIENCE = 4  # checks without a better one
+_TRUST = 10  # entries that the usual size of a value counts for, beside those of a column
+_FEW, _DENSE = 4096, 0.15  # columns, and share of them that a row has: made dense
+_VISITS, _DENSE_VISITS = 1e7, 1.5e6  # of rows in training, at most: rows times epochs
+_WEIGHTS = 1 << 27  # in a table, at most
+_SPREAD = 0.05  # of the numbers of a vector at first
+_WIDE = 1000  # columns, from which on vectors are longer
 _LONG = 40  # non-zeros a row, on average: from here on rows are long
 
 
 class NetworkExpert(Expert):
     """What the three have in common: batches, schedule, stopping, and state."""
 
-    _epochs: float = 10
-    _checks: int = 1  # an epoch, at least
-    _unchecked = 0.3  # share of the schedule before the first check
-    _constant = False  # rate: else it warms up and falls along a cosine
-    _batch = 256
-    _hidden: list[int] = []
-
     def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
         super().__init__(kind, n_outputs, seed, effort)
-        self.model: Model | None = None
+        self._model: Model | None = None
+        self._hidden: tuple[int, ...] = ()
 
     def fit(self, train: Sample, valid: Sample) -> np.ndarray:
-        with one_thread():
-            self.chosen = {"epochs": self._train(train, self._plan(train), valid)}
+        self.chosen = {"epochs": self._train(train, self._plan(train), valid)}
         return self.logits(valid.rows)
 
     def refit(self, sample: Sample) -> None:
-        self._plan(sample)
-        with one_thread():
-            self._train(sample, self.chosen["epochs"], None)
+        self._train(sample, replace(self._plan(sample), epochs=self.chosen["epochs"]), None)
 
     def logits(self, rows: CsrBatch) -> np.ndarray:
         with one_thread():
-            return self.model.logits(rows)
+            return self._model_for(rows).logits(rows)
 
     def contributions(self, rows: CsrBatch, outputs: np.ndarray) -> np.ndarray:
         with one_thread():
-            return self.model.effects(rows, outputs)
+            return self._model_for(rows).effects(rows, outputs)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict]:
-        return dict(self.model.arrays), {"hidden": self._hidden, "chosen": self.chosen}
+        return dict(self._fitted().arrays), {"hidden": list(self._hidden), "chosen": self.chosen}
 
     def restore(self, arrays: dict[str, np.ndarray], settings: dict) -> None:
         try:
-            model = self._rebuild({name: array.shape for name, array in arrays.items()}, settings["hidden"])
-            same = {name: array.shape for name, array in model.arrays.items()}
-            if {name: array.shape for name, array in arrays.items()} != same:
+            chosen = {"epochs": check_real("epochs", settings["chosen"]["epochs"])}
+            hidden = tuple(check_integer("hidden", units, 1, 1 << 12) for units in settings["hidden"])
+            shapes = {name: array.shape for name, array in arrays.items()}
+            model = self._rebuild(shapes, hidden)
+            if shapes != {name: array.shape for name, array in model.arrays.items()}:
                 raise InputError("their shapes do not fit each other")
             if not all(array.dtype == np.float32 and np.isfinite(array).all() for array in arrays.values()):
                 raise InputError("they are not finite numbers of 32 bits")
-            self._hidden = settings["hidden"]
-            self.chosen = {"epochs": check_real("epochs", settings["chosen"]["epochs"])}
+            if any((array[1] < 0).any() for name, array in arrays.items() if name.startswith("moments")):
+                raise InputError("a variance is negative")
         except (InputError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise InputError(f"the arrays of expert {self.name} are not usable: {error}") from None
         for name, array in arrays.items():
             model.arrays[name][...] = array
-        self.model = model
+        self._model, self._hidden, self.chosen = model, hidden, chosen
+
+    def _model_for(self, rows: CsrBatch) -> Model:
+        model = self._fitted()
+        if rows.n_columns != model.n_columns:
+            raise InputError(f"the expert {self.name} has {model.n_columns} columns, the rows {rows.n_columns}")
+        return model
+
+    def _fitted(self) -> Model:
+        if self._model is None:
+            raise InputError(f"the expert {self.name} has learnt nothing yet")
+        return self._model
 
     @abstractmethod
-    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: list[int]) -> Model:
+    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: tuple[int, ...]) -> Model:
         """Return a model, nothing learnt, whose arrays have such shapes."""
 
     @abstractmethod
-    def _plan(self, sample: Sample) -> float:
-        """Choose sizes and rates for such rows; return the most epochs."""
+    def _plan(self, sample: Sample) -> Plan:
+        """Return sizes and rates for such rows."""
 
     @abstractmethod
-    def _begin(self, sample: Sample, prior: np.ndarray) -> Model: ...
+    def _begin(self, sample: Sample, plan: Plan, prior: np.ndarray) -> Model:
+        """Return a model that has learnt nothing but the outputs' constants."""
 
-    def _train(self, sample: Sample, epochs: float, valid: Sample | None) -> float:
-        n = sample.rows.n_rows
-        targets = Targets(self.kind, sample, self.n_outputs)
-        self.model = model = self._begin(sample, prior_logits(self.kind, targets.mean()))
-        judge = Judge(self.kind, model, valid, self.seed) if valid is not None else None
-        an_epoch = max(1, round(n / self._batch))
-        steps = max(1, round(epochs * an_epoch))
-        every = max(1, min(an_epoch // self._checks, 400))
+    def _train(self, sample: Sample, plan: Plan, valid: Sample | None) -> float:
+        """Learn from the sample; return the epochs after which the model was best."""
+        n, targets = sample.rows.n_rows, Targets(self.kind, sample, self.n_outputs)
+        self._hidden = plan.hidden
+        self._model = model = self._begin(sample, plan, prior_logits(self.kind, targets.mean()))
+        judge = None if valid is None else Judge(self.kind, model, valid, self.seed)
+        an_epoch = max(1, round(n / plan.batch))
+        steps = max(1, round(plan.epochs * an_epoch))
+        pause = max(1, min(an_epoch // plan.checks, _STEPS))
         rng = np.random.default_rng(self.seed)
-        for step in range(steps):
-            if step % an_epoch == 0:
-                batches = np.array_split(rng.permutation(n), an_epoch)
-            numbers = batches[step % an_epoch]
-            rate = 1.0 if self._constant else _rate(step, steps)
-            model.step(sample.rows, numbers, targets.take(numbers), targets.weights[numbers], rate)
-            due = (step + 1) % every == 0 and step + 1 > self._unchecked * steps
-            if judge is not None and (due or step + 1 == steps) and judge.has_enough((step + 1) / an_epoch):
-                break
-        return epochs if judge is None else judge.restore_best()
+        with one_thread():
+            for step in range(steps):
+                if step % an_epoch == 0:
+                    batches = np.array_split(rng.permutation(n), an_epoch)
+                numbers, done = batches[step % an_epoch], step + 1
+                rate = _rate(step, steps) if plan.warm else 1.0
+                model.step(sample.rows, numbers, targets.take(numbers), targets.weights[numbers], rate)
+                is_due = done == steps or (done % pause == 0 and done > _UNCHECKED * steps)
+                if judge is not None and is_due and judge.has_enough(done / an_epoch):
+                    break
+        epochs = plan.epochs if judge is None else judge.restore_best()
+        model.forget_unseen()
+        return epochs
 
 
 def _rate(step: int, steps: int) -> float:
@@ -146,8 +180,8 @@ class Judge:
         if n > _CHECKED:
             valid = valid.take(np.sort(np.random.default_rng(seed).permutation(n)[:_CHECKED]))
         self._kind, self._model, self._valid = kind, model, valid
-        self._least, self._epochs, self._failed, self._kept = np.inf, 0.0, 0, {}
-        self.log = []
+        self._least, self._epochs, self._failed = np.inf, 0.01, 0
+        self._kept = {name: array.copy() for name, array in model.arrays.items()}
 
     def has_enough(self, epochs: float) -> bool:
         """Look at the model after so many epochs; return whether to stop."""
@@ -155,10 +189,10 @@ class Judge:
         loss = np.inf
         if np.isfinite(logits).all():
             loss = fit_blend(self._kind, [logits], self._valid.targets, self._valid.weights).loss
-        self.log.append((round(epochs, 2), round(float(loss), 4)))
-        if loss < self._least or not self._kept:
+        if loss < self._least:
             self._least, self._epochs, self._failed = loss, epochs, 0
-            self._kept = {name: array.copy() for name, array in self._model.arrays.items()}
+            for name, array in self._model.arrays.items():
+                self._kept[name][:] = array
         else:
             self._failed += 1
         return self._failed >= _PATIENCE or loss == np.inf
@@ -170,8 +204,12 @@ class Judge:
         return self._epochs
 
 
-def _column_sums(rows: CsrBatch, values: np.ndarray | None = None) -> np.ndarray:
-    return np.bincount(rows.indices, values, minlength=rows.n_columns)
+def _measure(rows: CsrBatch) -> np.ndarray:
+    """Return for each column how many entries it has, and the sums of their sizes and squared sizes."""
+    found = np.zeros((3, rows.n_columns))
+    bags.measure_values(rows.indices, rows.values, *found)
+    found[:, -1] = 0  # columns that nobody has seen
+    return found
 
 
 class VectorsExpert(NetworkExpert):
@@ -182,70 +220,65 @@ class VectorsExpert(NetworkExpert):
     @classmethod
     def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
         rows = sample.rows
-        return rows.n_entries > rows.n_rows and not (n_outputs > 2 and rows.n_entries > _LONG * rows.n_rows)
+        if _are_dense(rows) or rows.n_entries <= rows.n_rows:
+            return False
+        return n_outputs <= 2 or not _are_long(rows)
 
-    def _plan(self, sample: Sample) -> float:
+    def _plan(self, sample: Sample) -> Plan:
         rows = sample.rows
-        o = dict(e=32, h=64, drop=0.3, epochs=20, bs=512, vlr=0.015, adam=True, vinit=0.05, lr=2e-3, decay=1e-4)
-        if rows.n_entries > _LONG * rows.n_rows:
-            o |= dict(e=8, epochs=3, adam=False, vlr=0.1, vinit=0.01, bs=256, drop=.1)
-        elif rows.n_columns < 1000:
-            o |= dict(e=8, epochs=10, vlr=0.003)
-        o |= getattr(self, "over", {})
-        self._o, self._batch = o, o["bs"]
-        self._checks = 4 if rows.n_entries > _LONG * rows.n_rows else 1
-        return o["epochs"]
+        small = _are_long(rows) or rows.n_columns <= _WIDE
+        epochs = 2 if _are_long(rows) else 10 if small else 20
+        return Plan(
+            epochs=float(np.clip(_VISITS / max(rows.n_rows, 1), 1, epochs)),
+            batch=int(np.clip(rows.n_rows // 80, 32, 256 if _are_long(rows) else 512)),
+            checks=4 if _are_long(rows) else 1,
+            hidden=(64, 64),
+            rate=2e-3,
+            drop=0.3,
+            width=8 if small else 32,
+            table_rate=0.3,
+        )
 
-    def _begin(self, sample: Sample, prior: np.ndarray) -> Model:
-        o, rows = self._o, sample.rows
-        counts = _column_sums(rows)
-        counts[-1] = 0
-        rng = np.random.default_rng(self.seed)
-        table = rng.random((len(counts), o["e"]), np.float32)
+    def _begin(self, sample: Sample, plan: Plan, prior: np.ndarray) -> Model:
+        counts, sizes, _ = _measure(sample.rows)
+        some = sample.rows.values[:: 1 + (sample.rows.n_entries >> 16)]
+        usual = np.median(np.abs(some)) if len(some) else 1.0
+        sizes = np.maximum((sizes + _TRUST * usual) / (counts + _TRUST), 1e-30)
+        table = np.random.default_rng(self.seed).random((len(counts), plan.width), np.float32)
         table -= np.float32(0.5)
-        table *= np.float32(o["vinit"] * 12**0.5)
-        table[counts == 0] = 0
-        sizes = np.abs(rows.values)
-        if o.get("per_column"):
-            k, mid = o["per_column"], np.median(sizes)
-            scales = ((counts + k) / (_column_sums(rows, sizes) + k * mid)).astype(np.float32)
-        else:
-            scales = np.full(len(counts), 1 / max(sizes.mean(), 1e-30), np.float32)
-        mlp = MLP([2 * o["e"], *[o["h"]] * 2, self.n_outputs], False, o["drop"], 0, o["decay"], self.seed)
+        table *= (_SPREAD * 12**0.5 * (counts > 0) / sizes).astype(np.float32)[:, None]
+        mlp = MLP([2 * plan.width, *plan.hidden, self.n_outputs], drop=plan.drop, seed=self.seed)
         mlp.bias[:] = prior
-        return VectorModel(self.kind, table, scales, mlp, o["lr"], o["vlr"], o["adam"])
+        return VectorModel(self.kind, table, mlp, plan.rate, (plan.table_rate / sizes).astype(np.float32))
 
-    def _rebuild(self, shapes, hidden):
-        d, e = shapes["table"]
-        mlp = MLP([2 * e, *hidden, self.n_outputs], False, 0, 0, 0, 0)
-        return VectorModel(self.kind, np.zeros((d, e), np.float32), np.zeros(d, np.float32), mlp, 0, 0, True)
+    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: tuple[int, ...]) -> Model:
+        n_columns, width = shapes["table"]
+        mlp = MLP([2 * width, *hidden, self.n_outputs])
+        return VectorModel(self.kind, np.zeros((n_columns, width), np.float32), mlp, 0, np.zeros(n_columns, np.float32))
 
 
 class WeightsExpert(NetworkExpert):
     """A weight for each column and output, stopped early: better probabilities than the exact machine has."""
 
     name = "weights"
-    _constant = True
-    _unchecked = 0.0
 
     @classmethod
     def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
+        fits = sample.rows.n_columns * n_outputs <= _WEIGHTS
+        return fits and _are_long(sample.rows) and not _are_dense(sample.rows)
+
+    def _plan(self, sample: Sample) -> Plan:
         rows = sample.rows
-        return rows.n_entries > _LONG * rows.n_rows and rows.n_columns > 4096
+        length = np.abs(rows.values).sum(dtype=np.float64) / max(rows.n_rows, 1)
+        return Plan(3, 256, 4, warm=False, table_rate=15 / max(length, 1e-30))
 
-    def _plan(self, sample: Sample) -> float:
-        self._o = dict(epochs=3, c=4.0) | getattr(self, "over", {})
-        self._checks = 4
-        return self._o["epochs"]
+    def _begin(self, sample: Sample, plan: Plan, prior: np.ndarray) -> Model:
+        table = np.zeros((sample.rows.n_columns, self.n_outputs), np.float32)
+        return WeightModel(self.kind, table, prior.astype(np.float32), plan.table_rate)
 
-    def _begin(self, sample: Sample, prior: np.ndarray) -> Model:
-        rows = sample.rows
-        table = np.zeros((rows.n_columns, self.n_outputs), np.float32)
-        size = max(np.abs(rows.values).sum(dtype=np.float64) / rows.n_rows, 1e-30)
-        return WeightModel(self.kind, table, prior.astype(np.float32), self._o["c"] / size)
-
-    def _rebuild(self, shapes, hidden):
-        return WeightModel(self.kind, *(np.zeros(shapes[name], np.float32) for name in ("table", "bias")), 0)
+    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: tuple[int, ...]) -> Model:
+        k = self.n_outputs
+        return WeightModel(self.kind, np.zeros((shapes["table"][0], k), np.float32), np.zeros(k, np.float32), 0)
 
 
 class DenseExpert(NetworkExpert):
@@ -255,27 +288,34 @@ class DenseExpert(NetworkExpert):
 
     @classmethod
     def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
+        return _are_dense(sample.rows)
+
+    def _plan(self, sample: Sample) -> Plan:
+        n = sample.rows.n_rows
+        epochs, units = float(np.clip(_DENSE_VISITS / max(n, 1), 1, 10)), int(np.clip(n // 40, 64, 512))
+        return Plan(epochs, int(np.clip(n // 80, 16, 256)), hidden=(units, units), rate=1e-2, drop=0.3)
+
+    def _begin(self, sample: Sample, plan: Plan, prior: np.ndarray) -> Model:
         rows = sample.rows
-        return rows.n_columns <= 4097 and rows.n_entries >= 0.15 * rows.n_rows * (rows.n_columns - 1)
-
-    def _plan(self, sample: Sample) -> float:
-        self._o = dict(h=512, layers=2, drop=0.5, drop_in=0.2, epochs=15, bs=512, lr=2e-3, decay=1e-2)
-        self._o |= getattr(self, "over", {})
-        self._batch = self._o["bs"]
-        return self._o["epochs"]
-
-    def _begin(self, sample: Sample, prior: np.ndarray) -> Model:
-        rows, o = sample.rows, self._o
-        n, counts = rows.n_rows, _column_sums(rows)[:-1]
-        centres = _column_sums(rows, rows.values)[:-1] / n
-        squares = _column_sums(rows, np.square(rows.values, dtype=np.float64))[:-1]
-        variances = np.maximum(squares - n * centres**2, 0) / np.maximum(counts, 1)
+        counts, _, squares = _measure(rows)[:, :-1]
+        centres = np.bincount(rows.indices, rows.values, rows.n_columns)[:-1] / rows.n_rows
+        variances = np.maximum(squares - rows.n_rows * centres**2, 0) / np.maximum(counts, 1)
         scales = np.where(variances > 0, 1 / np.sqrt(np.where(variances > 0, variances, 1)), 0)
-        mlp = MLP([len(counts), *[o["h"]] * o["layers"], self.n_outputs], True, o["drop"], o["drop_in"], o["decay"], self.seed)
+        widths = [len(counts), *plan.hidden, self.n_outputs]
+        mlp = MLP(widths, deep=True, drop=plan.drop, drop_input=0.1, decay=1e-2, seed=self.seed)
         mlp.bias[:] = prior
-        return DenseModel(self.kind, centres.astype(np.float32), scales.astype(np.float32), mlp, o["lr"])
+        return DenseModel(self.kind, centres.astype(np.float32), scales.astype(np.float32), mlp, plan.rate)
 
-    def _rebuild(self, shapes, hidden):
-        (d,) = shapes["scales"]
-        mlp = MLP([d, *hidden, self.n_outputs], True, 0, 0, 0, 0)
-        return DenseModel(self.kind, np.zeros(d, np.float32), np.zeros(d, np.float32), mlp, 0)
+    def _rebuild(self, shapes: dict[str, tuple[int, ...]], hidden: tuple[int, ...]) -> Model:
+        (width,) = shapes["scales"]
+        mlp = MLP([width, *hidden, self.n_outputs], deep=True)
+        return DenseModel(self.kind, np.zeros(width, np.float32), np.zeros(width, np.float32), mlp, 0)
+
+
+def _are_long(rows: CsrBatch) -> bool:
+    return rows.n_entries > _LONG * rows.n_rows
+
+
+def _are_dense(rows: CsrBatch) -> bool:
+    n_columns = rows.n_columns - 1
+    return n_columns <= _FEW and rows.n_entries >= _DENSE * rows.n_rows * n_columns

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from copy import deepcopy
 
 import numpy as np
 
 from sketchnet.data.csr import CsrBatch
 from sketchnet.experts.mlp import MLP
 from sketchnet.kernels.cpu import bags
-from sketchnet.kernels.cpu.threads import over_rows
 
 _SLICE = 2048  # rows at a time, where nothing is learnt
+_BIAS_RATE = 0.5  # of weights' outputs
 
 
 class Model(ABC):
@@ -27,6 +28,16 @@ class Model(ABC):
     @abstractmethod
     def step(self, rows: CsrBatch, numbers: np.ndarray, targets: np.ndarray, weights: np.ndarray, rate: float) -> None:
         """Learn from the rows with these numbers; `rate` is the share of the full learning rate."""
+
+    @property
+    def n_columns(self) -> int:
+        """Return how many columns rows must have."""
+        return len(self.arrays["table"])
+
+    def forget_unseen(self) -> None:
+        """Let the last column number, of all that nobody has seen, mean nothing."""
+        if "table" in self.arrays:
+            self.arrays["table"][-1] = 0
 
     @abstractmethod
     def logits(self, rows: CsrBatch) -> np.ndarray: ...
@@ -82,12 +93,12 @@ class _NetworkModel(Model):
         return np.concatenate([np.empty((0, len(self.mlp.bias)), np.float32), *parts])
 
     def effects(self, rows: CsrBatch, outputs: np.ndarray) -> np.ndarray:
-        out = [np.empty(0, np.float32)]
+        out, mlp = [np.empty(0, np.float32)], deepcopy(self.mlp)  # its own: a network remembers its last rows
         for span, part in _slices(rows):
             x = self._read(part, np.arange(part.n_rows))
-            self.mlp.forward(x)
-            picked = (outputs[span, None] == np.arange(len(self.mlp.bias))).astype(np.float32)
-            out.append(self._entry_effects(part, x, self.mlp.backward(picked)))
+            mlp.forward(x.copy())
+            picked = (outputs[span, None] == np.arange(len(mlp.bias))).astype(np.float32)
+            out.append(self._entry_effects(part, x, mlp.backward(picked)))
         return np.concatenate(out)
 
     @abstractmethod
@@ -97,32 +108,20 @@ class _NetworkModel(Model):
 class VectorModel(_NetworkModel):
     """A vector for each column; of those of a row their sum and their interactions, 1/2 (sum ** 2 - sum of squares)."""
 
-    def __init__(self, kind: str, table: np.ndarray, scales: np.ndarray, mlp: MLP, rate: float, table_rate: float, adam: bool):
+    def __init__(self, kind: str, table: np.ndarray, mlp: MLP, rate: float, rates: np.ndarray):
         super().__init__(kind, mlp, rate)
-        self._table, self._scales, self._table_rate = table, scales, table_rate
-        self.arrays |= {"table": table, "scales": scales}
-        self._momentum = np.zeros_like(table) if adam else None
-        self._seen = np.zeros((len(table), 2 if adam else 1), np.float32)
-        self._slots = np.zeros(len(table), np.int32)
+        self._table = self.arrays["table"] = table
+        self._rates = np.stack([rates, np.zeros_like(rates)], axis=1)
 
     def _read(self, rows: CsrBatch, numbers: np.ndarray) -> np.ndarray:
-        width = self._table.shape[1]
-        sums, squares = np.empty((2, len(numbers), width), np.float32)
-        bags.sum_bags(*rows.arrays, numbers, self._table, self._scales, sums, squares, 0, len(numbers))
+        sums, squares = np.empty((2, len(numbers), self._table.shape[1]), np.float32)
+        bags.sum_bags(*rows.arrays, numbers, self._table, sums, squares)
         return np.concatenate([sums, (sums * sums - squares) / 2], axis=1)
 
     def step(self, rows: CsrBatch, numbers: np.ndarray, targets: np.ndarray, weights: np.ndarray, rate: float) -> None:
-        width = self._table.shape[1]
         x = self._read(rows, numbers)
         by_sum, by_pair = self._split(x, self._learn(x, targets, weights, rate, True))
-        most = int((rows.indptr[numbers + 1] - rows.indptr[numbers]).sum())
-        columns, slopes = np.empty(most, np.int64), np.empty((min(most, len(self._table)), width), np.float32)
-        arrays = (*rows.arrays, numbers, self._table, self._scales)
-        n = bags.collect_slopes(*arrays, by_sum, by_pair, self._slots, columns, slopes)
-        if self._momentum is None:
-            bags.step_adagrad(columns, n, slopes, self._table, self._seen, rate * self._table_rate)
-        else:
-            bags.step_adam(columns, n, slopes, self._table, self._momentum, self._seen, rate * self._table_rate)
+        bags.step_vectors(*rows.arrays, numbers, by_sum, by_pair, rate, self._table, self._rates)
 
     def _split(self, x: np.ndarray, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         width = self._table.shape[1]
@@ -131,7 +130,7 @@ class VectorModel(_NetworkModel):
 
     def _entry_effects(self, rows: CsrBatch, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         out = np.empty(rows.n_entries, np.float32)
-        bags.add_effects(*rows.arrays, self._table, self._scales, *self._split(x, slopes), out)
+        bags.add_effects(*rows.arrays, self._table, *self._split(x, slopes), out)
         return out
 
 
@@ -142,6 +141,10 @@ class DenseModel(_NetworkModel):
         super().__init__(kind, mlp, rate)
         self._centres, self._scales = centres, scales
         self.arrays |= {"centres": centres, "scales": scales}
+
+    @property
+    def n_columns(self) -> int:
+        return len(self._centres) + 1
 
     def _read(self, rows: CsrBatch, numbers: np.ndarray) -> np.ndarray:
         out = np.empty((len(numbers), len(self._centres)), np.float32)
@@ -168,8 +171,17 @@ class WeightModel(Model):
 
     def step(self, rows: CsrBatch, numbers: np.ndarray, targets: np.ndarray, weights: np.ndarray, rate: float) -> None:
         bags.learn_weights(
-            *rows.arrays, numbers, targets, weights, self._link,
-            self._table, self._bias, self._seen, self._bias_seen, rate * self._rate,
+            *rows.arrays,
+            numbers,
+            targets,
+            weights,
+            self._link,
+            self._table,
+            self._bias,
+            self._seen,
+            self._bias_seen,
+            rate * self._rate,
+            _BIAS_RATE,
         )
 
     def logits(self, rows: CsrBatch) -> np.ndarray:
