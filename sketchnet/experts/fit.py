@@ -20,6 +20,7 @@ from sketchnet.errors import InputError, Interrupted, TrainingError
 from sketchnet.experts.blend import Blend, row_losses
 from sketchnet.experts.choice import HeldBack, check_metric, choose_experts
 from sketchnet.experts.expert import Expert
+from sketchnet.experts.fields import find_fields
 from sketchnet.experts.model import EXPERTS, BlendedModel, expert_class, load_model
 from sketchnet.experts.rows import Sample, SeenColumns
 from sketchnet.experts.splits import split_rows
@@ -116,7 +117,9 @@ def fit_blend_of_experts(
     with limited(threads):
         rows, groups = _rows_within(memory, examples, groups, settings, run)
         columns = SeenColumns.count(rows.data)
-        whole = Sample(columns.compact(rows.data), rows.targets, rows.weights, groups)
+        compact = columns.compact(rows.data)
+        fields = find_fields(compact, columns.ids)
+        whole = Sample(compact, rows.targets, rows.weights, groups, fields)
         run.note({"stage": "read", "rows": whole.rows.n_rows, "columns": len(columns.ids), "seconds": run.seconds})
         beside = None if valid is None else Sample(columns.compact(valid.data), valid.targets, valid.weights)
         fitting = _Fitting(task, settings, whole, beside, run)

@@ -29,6 +29,7 @@ EXPERTS = {  # and the files that they are in, in the order in which they are fi
     "weights": "network.WeightsExpert",
     "vectors": "network.VectorsExpert",
     "columns": "columns.ColumnsExpert",
+    "trees": "trees.TreesExpert",
     "dense": "network.DenseExpert",
     "sketch": "sketch.SketchExpert",
 }
