@@ -110,3 +110,13 @@ def add_squares(indptr, indices, values):
         for t in range(indptr[i], indptr[i + 1]):
             norms[i] += np.float64(values[t]) * values[t]
     return norms
+
+
+@kernel
+def sum_columns(indptr, indices, values, row_weights, signs, sums):
+    """Add to `sums`, a row a column: weights of rows of sign 1 that have it, of the others, and its squared values."""
+    for i in range(len(indptr) - 1):
+        side = 0 if signs[i] > 0 else 1
+        for t in range(indptr[i], indptr[i + 1]):
+            sums[indices[t], side] += row_weights[i]
+            sums[indices[t], 2] += row_weights[i] * np.float64(values[t]) * values[t]
