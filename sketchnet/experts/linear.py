@@ -18,7 +18,7 @@ from sketchnet.kernels.cpu.linear_rows import SharedColumns, add_squares, sum_co
 from sketchnet.kernels.cpu.threads import over_range
 
 _FIRST, _STEP, _LEAST, _MOST = 4.0, 4.0, 1e-3, 1e6  # strengths that are tried
-_FALL = 0.995  # times the least held-back loss so far, for the next strength to be worth a trial
+_FALL = 0.99  # times the least held-back loss so far, for the next strength to be worth a trial
 _EMPHASIS, _CLEAR = 2.0, 0.98  # what is tried, and times the least loss, to be kept
 # Of the objective. In the dual, rows and columns of real sets are served as well by a gap of 0.1 as by 1e-3.
 _TRIAL_GAP, _GAP, _PRIMAL_GAP = 0.05, 1e-2, 1e-4
@@ -31,7 +31,8 @@ class LinearExpert(Expert):
 
     The loss is the squared hinge where columns outnumber rows, solved in the dual, else the logistic one, solved in the
     primal. The strength that held-back rows choose is C, the weight of the losses, times the mean squared norm of a
-    row. `gap` says by what share of it the objective may be above its minimum.
+    row; the emphasis, where two classes are told apart by more columns than rows, is that of columns with unlike
+    shares of the classes (1: none). `gap` says by what share of it the objective may be above its minimum.
     """
 
     name = "linear"
@@ -69,7 +70,7 @@ class LinearExpert(Expert):
             yield settings, LinearProblem(self, train, _EMPHASIS)
 
     def refit(self, sample: Sample) -> None:
-        problem = LinearProblem(self, sample, self.chosen.get("emphasis", 1.0))
+        problem = LinearProblem(self, sample, self.chosen["emphasis"])
         self._keep(*problem.solve(self.chosen["strength"], _GAP))
 
     def _keep(self, weights: np.ndarray, gap: float) -> None:
@@ -87,8 +88,24 @@ class LinearExpert(Expert):
         return {"weights": self.weights, "bias": self.bias}, settings
 
     def restore(self, arrays: dict[str, np.ndarray], settings: dict) -> None:
-        self.weights, self.bias = arrays["weights"], arrays["bias"]
-        self.chosen, self.gap, self.trials = (settings[name] for name in ("chosen", "gap", "trials"))
+        weights, bias = arrays.get("weights"), arrays.get("bias")
+        if weights is None or weights.ndim != 2 or weights.shape[1] != self.n_outputs or weights.dtype != np.float32:
+            raise InputError(f"the linear model's weights are not a float32 array with {self.n_outputs} columns")
+        if bias is None or bias.shape != (self.n_outputs,) or bias.dtype != np.float32:
+            raise InputError(f"the linear model's bias is not a float32 array of {self.n_outputs}")
+        if not (np.isfinite(weights).all() and np.isfinite(bias).all()):
+            raise InputError("the linear model has weights that are NaN or infinite")
+        chosen, gap, trials = (settings.get(name) for name in ("chosen", "gap", "trials"))
+        if not (isinstance(chosen, dict) and all(_is_positive(chosen.get(name)) for name in ("strength", "emphasis"))):
+            raise InputError(f"the linear model's choice is {chosen!r}; it must have a positive strength and emphasis")
+        if not isinstance(gap, (int, float)) or not isinstance(trials, list):
+            raise InputError("the linear model's gap is no number, or its trials are no list")
+        self.weights, self.bias = np.ascontiguousarray(weights), bias
+        self.chosen, self.gap, self.trials = chosen, gap, trials
+
+
+def _is_positive(number) -> bool:
+    return isinstance(number, (int, float)) and 0 < number < np.inf
 
 
 def _strengths(trials: list[dict]) -> Iterator[float]:
@@ -152,7 +169,7 @@ class LinearProblem:
         return outputs, signs, alpha, np.zeros((self._rows.n_columns + 1, n_outputs), np.float32)
 
     def solve(self, strength: float, gap: float) -> tuple[np.ndarray, float]:
-        """Return weights (a float32 column an output, the bias in the last row) and an output's largest relative gap."""
+        """Return weights (float32, a column an output, the bias in the last row) and the largest relative gap."""
         costs, gaps = self._row_weights * (strength / self.mean_norm), np.zeros(self._n_outputs)
         weights = np.empty((self._n_columns + 1, self._n_outputs), np.float32)
 
