@@ -21,6 +21,7 @@ import numpy as np
 from harness import in_turn, main, row
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -48,6 +49,31 @@ def sets(quick: bool):
             X, y = load_svmlight_file(str(path), zero_based=not base, dtype=np.float32)
             X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # which scikit-learn wants
             yield f"{name}, {X.shape[0]:,} x {X.shape[1]:,}", sparse.csr_array(X), y > 0
+    for name, X, y in () if quick else texts():
+        order = np.random.default_rng(0).permutation(len(y))
+        yield f"{name}, {X.shape[0]:,} x {X.shape[1]:,}", sparse.csr_array(X[order]), y[order]
+
+
+def texts():
+    """Yield newsgroups and phishing addresses as texts are usually given to linear models."""
+    folder = Path(os.environ.get("SKETCHNET_DATA", "."))
+    if (folder / "tng/20news-bydate-train").exists():
+        files = sorted((folder / "tng/20news-bydate-train").glob("*/*"))
+        words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b", dtype=np.float32)
+        X = words.fit_transform(file.read_text(encoding="latin-1") for file in files)
+        yield "tng", X, np.array([file.parent.name == "rec.autos" for file in files])
+    if (folder / "urls/urls.tsv").exists():
+        lines = [line.split("\t") for line in (folder / "urls/urls.tsv").read_text(encoding="utf8").splitlines()[1:]]
+        lines = [line for line in lines if line[0] == "train"]
+        grams = HashingVectorizer(
+            analyzer="char",
+            ngram_range=(1, 6),
+            n_features=2**24,
+            alternate_sign=False,
+            dtype=np.float32,
+            lowercase=False,
+        )
+        yield "urls", grams.transform(line[3] for line in lines), np.array([line[1] == "1" for line in lines])
 
 
 def words(n: int) -> tuple[sparse.csr_array, np.ndarray]:
@@ -92,7 +118,7 @@ def compare(name: str, X: sparse.csr_array, y: np.ndarray):
             problem = LinearProblem(LinearExpert("binary", 1), sample)
             weights, _ = problem.solve(cost * problem.mean_norm, gap)
             full = np.zeros(X.shape[1] + 1)
-            full[columns.ids], full[-1] = weights[0, :-2], weights[0, -1]
+            full[columns.ids], full[-1] = weights[:-2, 0], weights[-1, 0]
             return full
 
         best = ours(1e-7)

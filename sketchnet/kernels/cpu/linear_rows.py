@@ -7,9 +7,13 @@ import numpy as np
 from sketchnet.kernels.cpu.compile import kernel
 from sketchnet.kernels.cpu.threads import over_rows
 
+_GROUPS = 256  # of columns, in whose order a row's entries stand: like full order for the caches, and cheaper
+
+_ALONE = np.uint32(2**32 - 1)  # number of a column that is not shared
+
 
 class SharedColumns:
-    """Rows without the columns that only one of them has, ids ascending, values times a scale for each column.
+    """Rows without the columns that only one of them has, lower ids first, values times a scale for each column.
 
     Of a column that only row i has, the weight is alpha_i * sign_i * x, so all of them add `own`[i] * alpha_i * sign_i
     to the row's margin, where own is the sum of their squares. In texts they are most columns and a fifth of the
@@ -21,7 +25,7 @@ class SharedColumns:
         self._seen = np.zeros(n_columns, np.uint8)  # once, or more often
         _count_columns(indices, self._seen)
         self._shared = np.flatnonzero(self._seen > 1)
-        numbers = np.zeros(n_columns, np.uint32)
+        numbers = np.full(n_columns, _ALONE)
         numbers[self._shared] = np.arange(len(self._shared))
         self.n_columns, n = len(self._shared), len(indptr) - 1
         offsets = np.zeros(n + 1, np.int64)
@@ -29,8 +33,9 @@ class SharedColumns:
         np.cumsum(offsets, out=offsets)
         ids, kept = np.empty(offsets[-1], np.uint32), np.empty(offsets[-1], np.float32)
         self.own, self.norms = np.zeros(n), np.ones(n)
-        given, new = (indptr, indices, values, scales, self._seen, numbers), (offsets, ids, kept.view(np.uint32))
-        over_rows(lambda a, b: _sort_shared(*given, *new, self.own, self.norms, a, b), indptr, 8)
+        shift = np.uint32(max(self.n_columns.bit_length() - _GROUPS.bit_length() + 1, 0))
+        given, new = (indptr, indices, values, scales, numbers, shift), (offsets, ids, kept)
+        over_rows(lambda a, b: _group_shared(*given, *new, self.own, self.norms, a, b), indptr, 8)
         self.arrays = offsets, ids, kept
 
     def write_weights(self, signs, alpha, weights, out) -> None:
@@ -56,26 +61,34 @@ def _count_shared(indptr, indices, seen, lengths, start, stop):
 
 
 @kernel
-def _sort_shared(indptr, indices, values, scales, seen, numbers, offsets, ids, bits, own, norms, start, stop):
+def _group_shared(indptr, indices, values, scales, numbers, shift, offsets, ids, kept, own, norms, start, stop):
     longest = 0
     for i in range(start, stop):
         longest = max(longest, offsets[i + 1] - offsets[i])
-    keys, one = np.empty(longest, np.uint64), np.empty(1, np.float32)
+    row_ids, row_values, ends = np.empty(longest, np.uint32), np.empty(longest, np.float32), np.empty(_GROUPS, np.int64)
     for i in range(start, stop):
         n = 0
+        ends[:] = 0
         for t in range(indptr[i], indptr[i + 1]):
-            one[0] = values[t] if scales is None else values[t] * scales[indices[t]]
-            square = np.float64(one[0]) * one[0]
+            column = indices[t]
+            value = np.float32(values[t] if scales is None else values[t] * scales[column])
+            square = np.float64(value) * value
             norms[i] += square
-            if seen[indices[t]] > 1:
-                keys[n] = (np.uint64(numbers[indices[t]]) << np.uint64(32)) | np.uint64(one.view(np.uint32)[0])
+            number = numbers[column]
+            if number != _ALONE:
+                row_ids[n], row_values[n] = number, value
+                ends[row_ids[n] >> shift] += 1
                 n += 1
             else:
                 own[i] += square
-        keys[:n].sort()
-        for t in range(n):
-            ids[offsets[i] + t] = keys[t] >> np.uint64(32)
-            bits[offsets[i] + t] = keys[t] & np.uint64(0xFFFFFFFF)
+        end = offsets[i]
+        for group in range(_GROUPS):
+            end += ends[group]
+            ends[group] = end
+        for t in range(n - 1, -1, -1):
+            group = row_ids[t] >> shift
+            ends[group] -= 1
+            ids[ends[group]], kept[ends[group]] = row_ids[t], row_values[t]
 
 
 @kernel
@@ -97,3 +110,13 @@ def add_squares(indptr, indices, values):
         for t in range(indptr[i], indptr[i + 1]):
             norms[i] += np.float64(values[t]) * values[t]
     return norms
+
+
+@kernel
+def sum_columns(indptr, indices, values, row_weights, signs, sums):
+    """Add to `sums`, a row a column: weights of rows of sign 1 that have it, of the others, and its squared values."""
+    for i in range(len(indptr) - 1):
+        side = 0 if signs[i] > 0 else 1
+        for t in range(indptr[i], indptr[i + 1]):
+            sums[indices[t], side] += row_weights[i]
+            sums[indices[t], 2] += row_weights[i] * np.float64(values[t]) * values[t]

@@ -102,15 +102,17 @@ def descend_dual(indptr, indices, values, own, norms, signs, costs, alpha, weigh
     Hsieh et al., "A dual coordinate descent method for large-scale linear SVM", ICML 2008, with their shrinking, but
     stopped by the gap between primal and dual objective, which a sweep adds up as it goes: row by row the loss and its
     conjugate at -alpha, and what lies between them, each before the row's step. `weights` (float32, a column an output)
-    must be the sum of alpha_i * sign_i * x_i (alpha: float32, a column an output), which the last call leaves; `own` and
-    `norms` are those of `linear_rows.SharedColumns`. Rows of cost 0 stay at alpha 0.
+    must be the sum of alpha_i * sign_i * x_i (alpha: float32, a column an output), which the last call leaves; `own`
+    and `norms` are those of `linear_rows.SharedColumns`. Rows of cost 0 stay at alpha 0.
     """
     order = np.flatnonzero(costs > 0)
     n_outputs = weights.shape[1]
     ceilings, tops, sums = np.full(n_outputs, np.inf), np.empty(n_outputs), np.empty((n_outputs, 3))
     state = np.array([2 * seed + 1], np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     size = len(order)
-    for sweep in range(1, sweeps + 1):
+    for sweep in range(sweeps):
+        if sweep == sweeps - 1:  # so that the gap is that of all rows
+            size, ceilings = len(order), np.full(n_outputs, np.inf)
         whole = size == len(order)
         rows = indptr, indices, values, own, norms, signs, costs
         size = _sweep(*rows, order, size, ceilings, state, alpha, weights, tops, sums)
