@@ -26,6 +26,7 @@ _LEAVES, _MANY_LEAVES, _MANY_ROWS = (31, 8), 63, 200_000  # of a tree: one of th
 _LIGHT, _LIGHT_NUMBERS = 1 << 22, 1 << 19  # with fields, and with numbers alone
 _MOST = 1 << 27  # a sample of more rows is taken
 _ROW = 1 << 12  # of one row, at most
+_CLEARLY = 2.0  # standard errors by which the loss must fall for pairs: on few rows they often hurt
 _PIECE = 1 << 14  # rows that are answered at once
 
 
@@ -92,10 +93,13 @@ class TreesExpert(Expert):
     def restore(self, arrays: dict[str, np.ndarray], settings: dict) -> None:
         statistics = FieldStatistics.from_arrays(self.kind, self.n_outputs, arrays)
         text, chosen = settings.get("model"), settings.get("chosen")
-        if not isinstance(text, str) or not isinstance(chosen, dict):
+        names = {"order", "trees", "leaves", "rate"}
+        if not isinstance(text, str) or not isinstance(chosen, dict) or set(chosen) != names:
             raise InputError("the trees are no text, or what was chosen for them is missing")
+        if not all(isinstance(value, float) and 0 < value < math.inf for value in chosen.values()):
+            raise InputError(f"what was chosen for the trees must be positive numbers, not {chosen}")
         trees = read_trees(text, self.n_outputs, statistics.n_features)
-        self.chosen = {str(name): float(value) for name, value in chosen.items()}
+        self.chosen = dict(chosen)
         # Written anew from what was checked: LightGBM ends the process over a text that does not fit its own header.
         self._keep(statistics, write_model(trees, self.kind, self.n_outputs, statistics.n_features))
 
@@ -191,11 +195,11 @@ class _Trial:
             expert.chosen = {name: float(value) for name, value in chosen.items()}
 
     def _is_better(self, losses: np.ndarray, clearly: bool) -> bool:
-        """Return whether the mean loss falls; clearly: by more than its standard error."""
+        """Return whether the mean loss falls; clearly: beyond what chance does."""
         if self._losses is None:
             return True
         falls = self._losses - losses
-        return bool(falls.mean() > (falls.std() / math.sqrt(len(falls)) if clearly else 0))
+        return bool(falls.mean() > (_CLEARLY * falls.std() / math.sqrt(len(falls)) if clearly else 0))
 
 
 def _answer(booster, features: np.ndarray, n_outputs: int) -> np.ndarray:
