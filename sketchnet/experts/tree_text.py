@@ -60,7 +60,7 @@ def read_trees(text: str, n_outputs: int, n_features: int) -> list[Tree]:
         try:
             tree = _read_tree(block)
             _check_tree(tree, n_features)
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, OverflowError) as error:
             raise InputError(f"tree {number} is damaged: {error}") from None
         trees.append(tree)
     return trees

@@ -18,13 +18,15 @@ from sketchnet.experts.rows import Sample
 from sketchnet.experts.tree_text import join_models, read_trees, write_model
 from sketchnet.kernels.cpu.threads import n_threads
 
-_OUTPUTS = 30  # classes at most: each has a tree a round
 _ROUNDS, _PATIENCE = 2000, 20
-_RATES = {"quick": 0.1, "auto": 0.05, "best": 0.03}
+_RATES = {"quick": (0.1, 0.1), "auto": (0.05, 0.1), "best": (0.03, 0.05)}  # where work is light, and where it is not
 _DRAWS = {"quick": 1, "auto": 3, "best": 6}  # of folds; the answer is their mean
-_LEAVES = ((5_000, 8), (20_000, 15), (200_000, 31))  # of a tree, up to so many rows
-_MOST_LEAVES = 63
-_WORK = 1 << 28  # features times outputs times rows, at most: of more rows a sample is taken
+_LEAVES, _MANY_LEAVES, _MANY_ROWS = (31, 8), 63, 200_000  # of a tree: one of these, or many if there are many rows
+# Work is rows times features times outputs: a round takes about two nanoseconds of it.
+_LIGHT, _LIGHT_NUMBERS = 1 << 22, 1 << 19  # with fields, and with numbers alone
+_MOST = 1 << 27  # a sample of more rows is taken
+_ROW = 1 << 12  # of one row, at most
+_CLEARLY = 2.0  # standard errors by which the loss must fall for pairs: on few rows they often hurt
 _PIECE = 1 << 14  # rows that are answered at once
 
 
@@ -38,35 +40,33 @@ class TreesExpert(Expert):
 
     @classmethod
     def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
-        return sample.fields is not None and kind != "multilabel" and n_outputs <= _OUTPUTS
+        if sample.fields is None or kind == "multilabel":
+            return False
+        return FieldStatistics(kind, n_outputs, sample.fields).n_features * n_outputs <= _ROW
 
     def fit(self, train: Sample, valid: Sample) -> np.ndarray:
-        n = train.rows.n_rows
-        leaves = next((leaves for most, leaves in _LEAVES if n <= most), _MOST_LEAVES)
-        least: np.ndarray | None = None
-        for order in (1, 2):
-            statistics, sample = self._prepare(train, order)
-            if order == 2 and len(statistics.pairs) == 0:
-                break
-            features, held_back = statistics.learn(sample, self.seed), statistics.apply(valid.rows)
-            booster = self._grow(features, sample, leaves, _ROUNDS, 0, (held_back, valid))
-            text = self._join([booster], statistics)
-            logits = _answer(_load(text), held_back, self.n_outputs)
-            losses = row_losses(self.kind, logits, valid.targets) * _mean_one(valid)
-            if least is not None and not _is_clearly_less(losses, least):
-                break
-            least, answer = losses, logits
-            self._keep(statistics, text)
-            self.chosen = {"order": float(order), "trees": float(booster.current_iteration()), "leaves": float(leaves)}
-        return answer
+        statistics, sample = self._prepare(train, 1)
+        rate, several = self._plan(statistics, sample)
+        n = sample.rows.n_rows
+        trial = _Trial(self, valid)
+        trial.run(
+            statistics, sample, 1, rate, [*_LEAVES] if several else [_LEAVES[0] if n <= _MANY_ROWS else _MANY_LEAVES]
+        )
+        if statistics.n_fields > 1:
+            statistics, sample = self._prepare(train, 2)
+            if statistics.n_features * self.n_outputs <= _ROW:
+                rate, _ = self._plan(statistics, sample)
+                trial.run(statistics, sample, 2, rate, [round(self.chosen["leaves"])])
+        return trial.answer
 
     def refit(self, sample: Sample) -> None:
         order, trees, leaves = (max(1, round(self.chosen[name])) for name in ("order", "trees", "leaves"))
-        statistics, sample = self._prepare(sample, order)
-        draws = range(_DRAWS[self.effort])
-        boosters = [
-            self._grow(statistics.learn(sample, self.seed, draw), sample, leaves, trees, draw) for draw in draws
-        ]
+        statistics, sample = self._prepare(sample, min(2, order))
+        light = self._work(statistics, sample) <= _LIGHT_NUMBERS
+        boosters = []
+        for draw in range(_DRAWS[self.effort] if statistics.n_fields or light else 1):
+            features = statistics.learn(sample, self.seed, draw)
+            boosters.append(self._grow(features, sample, leaves, self.chosen["rate"], trees, draw))
         self._keep(statistics, self._join(boosters, statistics))
 
     def logits(self, rows: CsrBatch) -> np.ndarray:
@@ -93,10 +93,13 @@ class TreesExpert(Expert):
     def restore(self, arrays: dict[str, np.ndarray], settings: dict) -> None:
         statistics = FieldStatistics.from_arrays(self.kind, self.n_outputs, arrays)
         text, chosen = settings.get("model"), settings.get("chosen")
-        if not isinstance(text, str) or not isinstance(chosen, dict):
+        names = {"order", "trees", "leaves", "rate"}
+        if not isinstance(text, str) or not isinstance(chosen, dict) or set(chosen) != names:
             raise InputError("the trees are no text, or what was chosen for them is missing")
+        if not all(isinstance(value, float) and 0 < value < math.inf for value in chosen.values()):
+            raise InputError(f"what was chosen for the trees must be positive numbers, not {chosen}")
         trees = read_trees(text, self.n_outputs, statistics.n_features)
-        self.chosen = {str(name): float(value) for name, value in chosen.items()}
+        self.chosen = dict(chosen)
         # Written anew from what was checked: LightGBM ends the process over a text that does not fit its own header.
         self._keep(statistics, write_model(trees, self.kind, self.n_outputs, statistics.n_features))
 
@@ -112,20 +115,25 @@ class TreesExpert(Expert):
         if order == 2:
             pairs = choose_pairs(statistics, sample, self.seed)
             statistics = FieldStatistics(self.kind, self.n_outputs, fields, pairs)
-        return statistics, self._take_some(sample, statistics.n_features)
+        n, most = sample.rows.n_rows, _MOST // max(1, statistics.n_features * self.n_outputs)
+        if n > most:
+            drawn = random.shuffled(n, self.seed, random.STREAM_FIELD_ROWS)[:most]
+            sample = sample.take(np.sort(drawn))
+        return statistics, sample
 
-    def _take_some(self, sample: Sample, n_features: int) -> Sample:
-        n, most = sample.rows.n_rows, _WORK // max(1, n_features * self.n_outputs)
-        if n <= most:
-            return sample
-        order = random.shuffled(n, self.seed, random.STREAM_FIELD_ROWS)
-        return sample.take(np.sort(order[:most]))
+    def _plan(self, statistics: FieldStatistics, sample: Sample) -> tuple[float, bool]:
+        """Return the learning rate, and whether there is time to try several sizes of trees."""
+        light = self._work(statistics, sample) <= (_LIGHT if statistics.n_fields else _LIGHT_NUMBERS)
+        return _RATES[self.effort][0 if light else 1], light and self.effort != "quick"
 
-    def _grow(self, features, sample: Sample, leaves: int, rounds: int, draw: int, held_back=None) -> Any:
+    def _work(self, statistics: FieldStatistics, sample: Sample) -> int:
+        return sample.rows.n_rows * statistics.n_features * self.n_outputs
+
+    def _grow(self, features, sample: Sample, leaves: int, rate: float, rounds: int, draw: int, held_back=None) -> Any:
         """Return a booster of so many rounds; with held-back features and their sample, of as many as serve them."""
         import lightgbm
 
-        settings = self._settings(leaves, draw, features.shape[1])
+        settings = self._settings(leaves, rate, draw, features.shape[1])
         weights = None if sample.weights is None else _mean_one(sample)
         rows = lightgbm.Dataset(features, np.asarray(sample.targets), weight=weights, params=settings)
         if held_back is None:
@@ -139,12 +147,12 @@ class TreesExpert(Expert):
             booster.rollback_one_iter()
         return booster
 
-    def _settings(self, leaves: int, draw: int, n_features: int) -> dict[str, Any]:
+    def _settings(self, leaves: int, rate: float, draw: int, n_features: int) -> dict[str, Any]:
         draws = random.words(self.seed, random.STREAM_TREES, draw, 0)[0]
         settings: dict[str, Any] = {"num_class": self.n_outputs} if self.kind == "multiclass" else {}
         return settings | {
             "objective": self.kind,
-            "learning_rate": _RATES[self.effort],
+            "learning_rate": rate,
             "num_leaves": leaves,
             "lambda_l2": 1.0,
             "bagging_fraction": 0.8,
@@ -160,6 +168,38 @@ class TreesExpert(Expert):
     def _join(self, boosters: list, statistics: FieldStatistics) -> str:
         texts = [booster.model_to_string() for booster in boosters]
         return join_models(texts, self.kind, self.n_outputs, statistics.n_features)
+
+
+class _Trial:
+    """What held-back rows say of several ways to grow trees: the expert keeps the best."""
+
+    def __init__(self, expert: TreesExpert, valid: Sample):
+        self._expert, self._valid = expert, valid
+        self._losses: np.ndarray | None = None
+        self.answer = np.empty(0, np.float32)
+
+    def run(self, statistics: FieldStatistics, sample: Sample, order: int, rate: float, sizes: list[int]) -> None:
+        """Grow trees of each size; those with statistics of pairs must be clearly better than those without."""
+        expert, valid = self._expert, self._valid
+        features, held_back = statistics.learn(sample, expert.seed), statistics.apply(valid.rows)
+        for leaves in sizes:
+            booster = expert._grow(features, sample, leaves, rate, _ROUNDS, 0, (held_back, valid))
+            text = expert._join([booster], statistics)
+            answer = _answer(_load(text), held_back, expert.n_outputs)
+            losses = row_losses(expert.kind, answer, valid.targets) * _mean_one(valid)
+            if not self._is_better(losses, clearly=order > 1):
+                continue
+            self._losses, self.answer = losses, answer
+            expert._keep(statistics, text)
+            chosen = {"order": order, "trees": booster.current_iteration(), "leaves": leaves, "rate": rate}
+            expert.chosen = {name: float(value) for name, value in chosen.items()}
+
+    def _is_better(self, losses: np.ndarray, clearly: bool) -> bool:
+        """Return whether the mean loss falls; clearly: beyond what chance does."""
+        if self._losses is None:
+            return True
+        falls = self._losses - losses
+        return bool(falls.mean() > (_CLEARLY * falls.std() / math.sqrt(len(falls)) if clearly else 0))
 
 
 def _answer(booster, features: np.ndarray, n_outputs: int) -> np.ndarray:
@@ -181,9 +221,3 @@ def _mean_one(sample: Sample) -> np.ndarray:
     """Return the weights of the rows, scaled."""
     n = sample.rows.n_rows
     return np.ones(n) if sample.weights is None else sample.weights * (n / sample.weights.sum())
-
-
-def _is_clearly_less(losses: np.ndarray, least: np.ndarray) -> bool:
-    """Return whether the mean loss falls by more than its standard error."""
-    falls = least - losses
-    return bool(falls.mean() > falls.std() / math.sqrt(len(falls)))

@@ -18,7 +18,7 @@ KINDS = [("binary", 1), ("multiclass", 3), ("regression", 1)]
 
 
 def draw_problem(kind, n=4000, sizes=(30, 40, 5), seed=0, interaction=2.0):
-    """A table whose targets hang on values of the first two fields together, and on a number."""
+    """Return a table whose targets hang on values of the first two fields together, and on a number."""
     rng = np.random.default_rng(seed)
     values = np.stack([rng.integers(0, size, n) for size in sizes], axis=1)
     number = rng.standard_normal(n)
@@ -46,15 +46,15 @@ def split(sample, at=3000):
     return sample.take(np.arange(at)), sample.take(np.arange(at, n))
 
 
-def fitted(kind, n_outputs, sample=None, **settings):
+def fitted(kind, n_outputs, sample=None, effort="quick"):
     train, valid = split(sample or draw_problem(kind))
-    expert = TreesExpert(kind, n_outputs, **settings)
+    expert = TreesExpert(kind, n_outputs, effort=effort)
     return expert, expert.fit(train, valid), train, valid
 
 
 @pytest.mark.parametrize(("kind", "n_outputs"), KINDS)
 def test_what_a_table_says_is_learnt(kind, n_outputs):
-    expert, logits, train, valid = fitted(kind, n_outputs)
+    expert, logits, train, valid = fitted(kind, n_outputs, effort="auto")
     assert logits.dtype == np.float32
     assert logits.shape == (valid.rows.n_rows, n_outputs)
     np.testing.assert_array_equal(expert.logits(valid.rows), logits)
@@ -152,12 +152,12 @@ def test_held_back_targets_choose_but_do_not_teach():
 
 def test_pairs_that_matter_are_chosen_among_many():
     rng = np.random.default_rng(0)
-    n, fields = 6000, 20
+    n, fields = 4000, 16
     values = rng.integers(0, 6, (n, fields))
     targets = (np.random.default_rng(1).random((6, 6)) > 0.5)[values[:, 3], values[:, 11]].astype(int)
     columns = (values + 6 * np.arange(fields)).ravel()
     rows = CsrBatch(
-        np.arange(0, n * fields + 1, fields), columns.astype(np.uint32), np.ones(n * fields, np.float32), 121
+        np.arange(0, n * fields + 1, fields), columns.astype(np.uint32), np.ones(n * fields, np.float32), 6 * fields + 1
     )
     sample = Sample(rows, targets, None, None, np.r_[np.repeat(np.arange(fields), 6), -1].astype(np.int32))
     pairs = choose_pairs(FieldStatistics("binary", 1, sample.fields), sample, 0)
@@ -184,7 +184,7 @@ def test_threads_do_not_matter():
     answers = []
     for threads in (1, 3):
         with limited(threads):
-            expert, logits, train, valid = fitted("binary", 1, draw_problem("binary", n=8000))
+            expert, logits, train, valid = fitted("binary", 1, draw_problem("binary"), "auto")
             expert.refit(train)
             answers.append((logits, expert.logits(valid.rows), expert.state()[1]))
     np.testing.assert_array_equal(answers[0][0], answers[1][0])
@@ -271,3 +271,14 @@ def test_damaged_arrays_are_refused(name):
             continue  # nothing was cut off
         with pytest.raises(InputError):
             TreesExpert("binary", 1).restore(arrays | {name: array}, settings)
+
+
+@pytest.mark.parametrize("wrong", [{"model": 3}, {"chosen": None}, {"chosen": {"order": 1.0}}])
+def test_damaged_settings_are_refused(wrong):
+    expert, *_ = fitted("binary", 1)
+    arrays, settings = expert.state()
+    with pytest.raises(InputError):
+        TreesExpert("binary", 1).restore(arrays, settings | wrong)
+    assert set(settings["chosen"]) == {"order", "trees", "leaves", "rate"}
+    with pytest.raises(InputError, match="positive"):
+        TreesExpert("binary", 1).restore(arrays, settings | {"chosen": settings["chosen"] | {"trees": "many"}})
