@@ -48,7 +48,8 @@ _FEW, _DENSE = 4096, 0.15  # columns, and share of them that a row has: made den
 _VISITS, _DENSE_VISITS = 1e7, 1.5e6  # of rows in training, at most: rows times epochs
 _WEIGHTS = 1 << 27  # in a table, at most
 _SPREAD = 0.05  # of the numbers of a vector at first
-_SCHEDULES = 4, 16
+_SCHEDULES = 4, 16  # epochs: some rows are overfitted after two, others want all
+_STRIDE = 15.0  # by which a first step of weights could change the logit of a row of usual size
 _LONG = 40  # non-zeros a row, on average: from here on rows are long
 
 
@@ -276,7 +277,7 @@ class WeightsExpert(NetworkExpert):
     def _plan(self, sample: Sample) -> Plan:
         rows = sample.rows
         length = np.abs(rows.values).sum(dtype=np.float64) / max(rows.n_rows, 1)
-        return Plan(3, 256, 4, warm=False, table_rate=15 / max(length, 1e-30))
+        return Plan(epochs=3, batch=256, checks=4, warm=False, table_rate=_STRIDE / max(length, 1e-30))
 
     def _begin(self, sample: Sample, plan: Plan, prior: np.ndarray) -> Model:
         table = np.zeros((sample.rows.n_columns, self.n_outputs), np.float32)
@@ -299,7 +300,8 @@ class DenseExpert(NetworkExpert):
     def _plan(self, sample: Sample) -> Plan:
         n = sample.rows.n_rows
         epochs, units = float(np.clip(_DENSE_VISITS / max(n, 1), 1, 10)), int(np.clip(n // 40, 64, 512))
-        return Plan(epochs, int(np.clip(n // 80, 16, 256)), hidden=(units, units), rate=1e-2, drop=0.3)
+        batch = int(np.clip(n // 80, 16, 256))
+        return Plan(epochs=epochs, batch=batch, hidden=(units, units), rate=1e-2, drop=0.3)
 
     def _begin(self, sample: Sample, plan: Plan, prior: np.ndarray) -> Model:
         rows = sample.rows
