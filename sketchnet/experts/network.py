@@ -46,7 +46,7 @@ _PATIENCE = 4  # checks without a better one
 _TRUST = 10  # entries that the usual size of a value counts for, beside those of a column
 _FEW, _DENSE = 4096, 0.15  # columns, and share of them that a row has: made dense
 _VISITS, _DENSE_VISITS = 1e7, 1.5e6  # of rows in training, at most: rows times epochs
-_WEIGHTS = 1 << 27  # in a table, at most
+_NUMBERS = 1 << 27  # in a table, at most
 _SPREAD = 0.05  # of the numbers of a vector at first
 _SCHEDULES = 4, 16  # epochs: some rows are overfitted after two, others want all
 _STRIDE = 15.0  # by which a first step of weights could change the logit of a row of usual size
@@ -54,7 +54,10 @@ _LONG = 40  # non-zeros a row, on average: from here on rows are long
 
 
 class NetworkExpert(Expert):
-    """What the three have in common: batches, schedule, stopping, and state."""
+    """What the three have in common: batches, schedule, stopping, and state.
+
+    `chosen` has the epochs after which held-back rows had the least loss; `refit` has its schedule end there.
+    """
 
     def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
         super().__init__(kind, n_outputs, seed, effort)
@@ -63,7 +66,7 @@ class NetworkExpert(Expert):
 
     def fit(self, train: Sample, valid: Sample) -> np.ndarray:
         plan, least = self._plan(train), np.inf
-        for epochs in sorted({plan.epochs, *plan.shorter}):
+        for epochs in [*(part for part in plan.shorter if part < plan.epochs), plan.epochs]:
             model, reached, loss = self._train(train, replace(plan, epochs=epochs), valid)
             if loss < least or least == np.inf:
                 self._model, self.chosen, least = model, {"epochs": reached}, loss
@@ -227,7 +230,7 @@ class VectorsExpert(NetworkExpert):
     @classmethod
     def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
         rows = sample.rows
-        if _are_dense(rows) or rows.n_entries <= rows.n_rows:
+        if _are_dense(rows) or rows.n_entries <= rows.n_rows or rows.n_columns > _NUMBERS // 8:
             return False
         return n_outputs <= 2 or not _are_long(rows)
 
@@ -242,7 +245,7 @@ class VectorsExpert(NetworkExpert):
             hidden=(64, 64),
             rate=2e-3,
             drop=0.3,
-            width=8 if are_long else 32,
+            width=8 if are_long or rows.n_columns > _NUMBERS // 32 else 32,
             table_rate=0.3,
         )
 
@@ -271,7 +274,7 @@ class WeightsExpert(NetworkExpert):
 
     @classmethod
     def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
-        fits = sample.rows.n_columns * n_outputs <= _WEIGHTS
+        fits = sample.rows.n_columns * n_outputs <= _NUMBERS
         return fits and _are_long(sample.rows) and not _are_dense(sample.rows)
 
     def _plan(self, sample: Sample) -> Plan:
