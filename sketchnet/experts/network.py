@@ -29,6 +29,7 @@ class Plan:
 
     epochs: float  # at most
     batch: int
+    shorter: tuple[float, ...] = ()  # schedules, tried as well
     checks: int = 1  # an epoch
     warm: bool = True  # the rate rises at first and falls along a cosine; else it is the same throughout
     hidden: tuple[int, ...] = ()
@@ -45,14 +46,18 @@ _PATIENCE = 4  # checks without a better one
 _TRUST = 10  # entries that the usual size of a value counts for, beside those of a column
 _FEW, _DENSE = 4096, 0.15  # columns, and share of them that a row has: made dense
 _VISITS, _DENSE_VISITS = 1e7, 1.5e6  # of rows in training, at most: rows times epochs
-_WEIGHTS = 1 << 27  # in a table, at most
+_NUMBERS = 1 << 27  # in a table, at most
 _SPREAD = 0.05  # of the numbers of a vector at first
-_WIDE = 1000  # columns, from which on vectors are longer
+_SCHEDULES = 4, 16  # epochs: some rows are overfitted after two, others want all
+_STRIDE = 15.0  # by which a first step of weights could change the logit of a row of usual size
 _LONG = 40  # non-zeros a row, on average: from here on rows are long
 
 
 class NetworkExpert(Expert):
-    """What the three have in common: batches, schedule, stopping, and state."""
+    """What the three have in common: batches, schedule, stopping, and state.
+
+    `chosen` has the epochs after which held-back rows had the least loss; `refit` has its schedule end there.
+    """
 
     def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
         super().__init__(kind, n_outputs, seed, effort)
@@ -60,11 +65,17 @@ class NetworkExpert(Expert):
         self._hidden: tuple[int, ...] = ()
 
     def fit(self, train: Sample, valid: Sample) -> np.ndarray:
-        self.chosen = {"epochs": self._train(train, self._plan(train), valid)}
+        plan, least = self._plan(train), np.inf
+        for epochs in [*(part for part in plan.shorter if part < plan.epochs), plan.epochs]:
+            model, reached, loss = self._train(train, replace(plan, epochs=epochs), valid)
+            if loss < least or least == np.inf:
+                self._model, self.chosen, least = model, {"epochs": reached}, loss
+        self._hidden = plan.hidden
         return self.logits(valid.rows)
 
     def refit(self, sample: Sample) -> None:
-        self._train(sample, replace(self._plan(sample), epochs=self.chosen["epochs"]), None)
+        plan = replace(self._plan(sample), epochs=self.chosen["epochs"])
+        self._model, self._hidden = self._train(sample, plan, None)[0], plan.hidden
 
     def logits(self, rows: CsrBatch) -> np.ndarray:
         with one_thread():
@@ -118,11 +129,10 @@ class NetworkExpert(Expert):
     def _begin(self, sample: Sample, plan: Plan, prior: np.ndarray) -> Model:
         """Return a model that has learnt nothing but the outputs' constants."""
 
-    def _train(self, sample: Sample, plan: Plan, valid: Sample | None) -> float:
-        """Learn from the sample; return the epochs after which the model was best."""
+    def _train(self, sample: Sample, plan: Plan, valid: Sample | None) -> tuple[Model, float, float]:
+        """Return a model, the epochs after which it was best on held-back rows, and its loss on them."""
         n, targets = sample.rows.n_rows, Targets(self.kind, sample, self.n_outputs)
-        self._hidden = plan.hidden
-        self._model = model = self._begin(sample, plan, prior_logits(self.kind, targets.mean()))
+        model = self._begin(sample, plan, prior_logits(self.kind, targets.mean()))
         judge = None if valid is None else Judge(self.kind, model, valid, self.seed)
         an_epoch = max(1, round(n / plan.batch))
         steps = max(1, round(plan.epochs * an_epoch))
@@ -138,9 +148,9 @@ class NetworkExpert(Expert):
                 is_due = done == steps or (done % pause == 0 and done > _UNCHECKED * steps)
                 if judge is not None and is_due and judge.has_enough(done / an_epoch):
                     break
-        epochs = plan.epochs if judge is None else judge.restore_best()
+        epochs, loss = (plan.epochs, np.nan) if judge is None else judge.restore_best()
         model.forget_unseen()
-        return epochs
+        return model, epochs, loss
 
 
 def _rate(step: int, steps: int) -> float:
@@ -197,11 +207,11 @@ class Judge:
             self._failed += 1
         return self._failed >= _PATIENCE or loss == np.inf
 
-    def restore_best(self) -> float:
-        """Put the best state back; return its epochs."""
+    def restore_best(self) -> tuple[float, float]:
+        """Put the best state back; return its epochs and its loss."""
         for name, array in self._kept.items():
             self._model.arrays[name][:] = array
-        return self._epochs
+        return self._epochs, self._least
 
 
 def _measure(rows: CsrBatch) -> np.ndarray:
@@ -220,22 +230,22 @@ class VectorsExpert(NetworkExpert):
     @classmethod
     def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
         rows = sample.rows
-        if _are_dense(rows) or rows.n_entries <= rows.n_rows:
+        if _are_dense(rows) or rows.n_entries <= rows.n_rows or rows.n_columns > _NUMBERS // 8:
             return False
         return n_outputs <= 2 or not _are_long(rows)
 
     def _plan(self, sample: Sample) -> Plan:
         rows = sample.rows
-        small = _are_long(rows) or rows.n_columns <= _WIDE
-        epochs = 2 if _are_long(rows) else 10 if small else 20
+        are_long = _are_long(rows)
         return Plan(
-            epochs=float(np.clip(_VISITS / max(rows.n_rows, 1), 1, epochs)),
-            batch=int(np.clip(rows.n_rows // 80, 32, 256 if _are_long(rows) else 512)),
-            checks=4 if _are_long(rows) else 1,
+            epochs=float(np.clip(_VISITS / max(rows.n_rows, 1), 1, 2 if are_long else _SCHEDULES[1])),
+            shorter=() if are_long else (_SCHEDULES[0],),
+            batch=int(np.clip(rows.n_rows // 80, 32, 256 if are_long else 512)),
+            checks=4 if are_long else 1,
             hidden=(64, 64),
             rate=2e-3,
             drop=0.3,
-            width=8 if small else 32,
+            width=8 if are_long or rows.n_columns > _NUMBERS // 32 else 32,
             table_rate=0.3,
         )
 
@@ -264,13 +274,13 @@ class WeightsExpert(NetworkExpert):
 
     @classmethod
     def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
-        fits = sample.rows.n_columns * n_outputs <= _WEIGHTS
+        fits = sample.rows.n_columns * n_outputs <= _NUMBERS
         return fits and _are_long(sample.rows) and not _are_dense(sample.rows)
 
     def _plan(self, sample: Sample) -> Plan:
         rows = sample.rows
         length = np.abs(rows.values).sum(dtype=np.float64) / max(rows.n_rows, 1)
-        return Plan(3, 256, 4, warm=False, table_rate=15 / max(length, 1e-30))
+        return Plan(epochs=3, batch=256, checks=4, warm=False, table_rate=_STRIDE / max(length, 1e-30))
 
     def _begin(self, sample: Sample, plan: Plan, prior: np.ndarray) -> Model:
         table = np.zeros((sample.rows.n_columns, self.n_outputs), np.float32)
@@ -293,7 +303,8 @@ class DenseExpert(NetworkExpert):
     def _plan(self, sample: Sample) -> Plan:
         n = sample.rows.n_rows
         epochs, units = float(np.clip(_DENSE_VISITS / max(n, 1), 1, 10)), int(np.clip(n // 40, 64, 512))
-        return Plan(epochs, int(np.clip(n // 80, 16, 256)), hidden=(units, units), rate=1e-2, drop=0.3)
+        batch = int(np.clip(n // 80, 16, 256))
+        return Plan(epochs=epochs, batch=batch, hidden=(units, units), rate=1e-2, drop=0.3)
 
     def _begin(self, sample: Sample, plan: Plan, prior: np.ndarray) -> Model:
         rows = sample.rows
