@@ -14,7 +14,7 @@ from sketchnet.experts.column_statistics import ColumnStatistics, Described, cho
 from sketchnet.experts.rows import Sample
 from sketchnet.kernels.cpu import column_statistics as kernels
 
-_HIDDEN = 16
+_HIDDEN, _MORE_HIDDEN, _MANY_KNOTS = 16, 32, 4  # more where so many knots describe a column
 _FOLDS = 8
 _PASSES = 6  # over the rows, at most
 _VISITS, _STEPS = 4_000_000, 100  # of entries, and steps, whichever is more, at most
@@ -32,9 +32,10 @@ class ColumnFunction(nn.Module):
     def __init__(self, width: int, knots: np.ndarray, bias: np.ndarray, length: float, random: np.random.Generator):
         super().__init__()
         self.knots, self.length = knots, length  # of a row, on average
+        hidden = _HIDDEN if len(knots) < _MANY_KNOTS else _MORE_HIDDEN
         self.layers = nn.Sequential(
-            *(_linear(random, width, _HIDDEN), nn.ReLU(), _linear(random, _HIDDEN, _HIDDEN), nn.ReLU()),
-            _linear(None, _HIDDEN, len(knots)),
+            *(_linear(random, width, hidden), nn.ReLU(), _linear(random, hidden, hidden), nn.ReLU()),
+            _linear(None, hidden, len(knots)),
         )
         self.path = _linear(None, width, len(knots))
         self.bias = nn.Parameter(torch.from_numpy(bias))
