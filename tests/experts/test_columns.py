@@ -6,7 +6,7 @@ from scipy import sparse
 
 from sketchnet.data import CsrBatch
 from sketchnet.errors import InputError
-from sketchnet.experts.blend import row_losses
+from sketchnet.experts.blend import fit_blend, row_losses
 from sketchnet.experts.column_statistics import ColumnStatistics, choose_knots, draw_folds, mean_one
 from sketchnet.experts.columns import ColumnsExpert
 from sketchnet.experts.rows import Sample
@@ -74,6 +74,9 @@ def test_statistics_are_the_sums_of_the_other_folds(kind, values):
         columns = random.permutation(sample.rows.n_columns)[:30]
         described = statistics.describe(columns, without)
         own, total = dense_sums(sample, kind, n_outputs, knots, folds, without)
+        weights = mean_one(sample)
+        scale = weights.sum() / weights[folds != without].sum()
+        own, total = own * scale, total * scale
         if len(knots) > 1:
             own, total = np.dstack([own, own.sum(axis=2)]), np.c_[total, total.sum(axis=1)]
         for i, column in enumerate(columns):
@@ -93,6 +96,27 @@ def test_statistics_are_the_sums_of_the_other_folds(kind, values):
                     ratio = np.log((mine / share + 0.5) / (whole + 0.5))
                     wanted = np.c_[np.log1p(mine), np.log1p(np.abs(whole - mine)), ratio].ravel()
                 np.testing.assert_allclose(got, wanted, atol=2e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_it_learns_from_is_as_large_as_what_it_predicts_from(kind):
+    """Columns are equally frequent here: an eighth of the rows less would look like other columns."""
+    sample, n_outputs = problem(kind, n=4000, d=100, values="ones")
+    folds = draw_folds(sample, 8, np.random.default_rng(0))
+    statistics = ColumnStatistics(sample, kind, n_outputs, np.ones(1, np.float32), folds)
+    columns = np.arange(100)
+    every = statistics.describe(columns).numbers.mean(axis=0)
+    for fold in range(8):
+        np.testing.assert_allclose(statistics.describe(columns, fold).numbers.mean(axis=0), every, atol=0.03)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_logits_need_no_other_scale(kind):
+    sample, n_outputs = problem(kind, n=8000, values="ones")
+    valid, train = halves(sample)
+    logits = ColumnsExpert(kind, n_outputs).fit(train, valid)
+    raw = row_losses(kind, logits, valid.targets).mean()
+    assert raw < 1.15 * fit_blend(kind, [logits], valid.targets).loss
 
 
 @pytest.mark.parametrize("several", [False, True])
