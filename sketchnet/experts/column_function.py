@@ -14,10 +14,10 @@ from sketchnet.experts.column_statistics import ColumnStatistics, Described, cho
 from sketchnet.experts.rows import Sample
 from sketchnet.kernels.cpu import column_statistics as kernels
 
-_HIDDEN = 16
+_HIDDEN, _MORE_HIDDEN, _MANY_KNOTS = 16, 32, 4  # more where so many knots describe a column
 _FOLDS = 8
-_PASSES = 6  # over the rows, at most
-_VISITS, _STEPS = 4_000_000, 100  # of entries, and steps, whichever is more, at most
+_PASSES, _VISITS = 6, 4_000_000  # over the rows, and of entries, at most
+_STEPS = 300  # at least
 _BATCH, _FEWEST, _MOST = 32_768, 64, 1024  # entries of a batch, and bounds for its rows
 _CHECKS = (0.5, 0.75, 1.0)  # parts of the training after which it may end
 _RATE, _WARM_UP, _LAST_RATE, _DECAY = 1e-2, 0.1, 0.02, 1e-4
@@ -32,9 +32,10 @@ class ColumnFunction(nn.Module):
     def __init__(self, width: int, knots: np.ndarray, bias: np.ndarray, length: float, random: np.random.Generator):
         super().__init__()
         self.knots, self.length = knots, length  # of a row, on average
+        hidden = _HIDDEN if len(knots) < _MANY_KNOTS else _MORE_HIDDEN
         self.layers = nn.Sequential(
-            *(_linear(random, width, _HIDDEN), nn.ReLU(), _linear(random, _HIDDEN, _HIDDEN), nn.ReLU()),
-            _linear(None, _HIDDEN, len(knots)),
+            *(_linear(random, width, hidden), nn.ReLU(), _linear(random, hidden, hidden), nn.ReLU()),
+            _linear(None, hidden, len(knots)),
         )
         self.path = _linear(None, width, len(knots))
         self.bias = nn.Parameter(torch.from_numpy(bias))
@@ -88,7 +89,7 @@ class FunctionTraining:
         """Learn, and yield after some parts of the training how much of it is over."""
         n, length = self._sample.rows.n_rows, self.function.length
         batch = int(min(np.clip(_BATCH / length, _FEWEST, _MOST), np.ceil(n / _FOLDS)))
-        steps = int(np.ceil(min(_PASSES * n / batch, max(_VISITS / length / batch, _STEPS))))
+        steps = int(np.ceil(max(min(_PASSES * n / batch, _VISITS / length / batch), _STEPS)))
         checks = {int(np.ceil(part * steps)): part for part in _CHECKS}
         optimiser = torch.optim.AdamW(self.function.parameters(), _RATE, weight_decay=_DECAY)
         for step, (fold, rows) in zip(range(1, steps + 1), self._batches(batch)):
@@ -132,7 +133,9 @@ class _SumRows(torch.autograd.Function):
     @staticmethod
     def forward(context, weights, entries, knots, n_outputs):
         context.entries, context.knots, context.shape = entries, knots, weights.shape
-        return torch.from_numpy(kernels.add_up(*entries, weights.detach().numpy(), knots, n_outputs))
+        return torch.from_numpy(
+            kernels.add_up(*entries, weights=weights.detach().numpy(), knots=knots, n_outputs=n_outputs)
+        )
 
     @staticmethod
     def backward(context, slopes):

@@ -81,6 +81,9 @@ class ColumnStatistics:
         self._n_folds = 1 if folds is None else int(folds.max(initial=0)) + 1
         self.shares = np.ones(1, np.float32) if kind == "regression" else marks.shares(n_outputs)
         self._settings = n_outputs, marks.first_of_total, kind == "regression", self.shares
+        # Without a fold sums are smaller; made as large as those of all rows, they mean the same to the function.
+        in_fold = np.bincount(np.zeros(rows.n_rows, np.int64) if folds is None else folds, mean_one(sample))
+        self._scales = in_fold.sum() / np.maximum(in_fold.sum() - in_fold, 1e-9)
         keys = marks.marks if folds is None else marks.marks * self._n_folds + folds[marks.rows]
         order = np.argsort(keys, kind="stable")
         owners, keys, weights = marks.rows[order], keys[order].astype(np.int32), marks.weights[order]
@@ -99,4 +102,5 @@ class ColumnStatistics:
     def describe(self, columns: np.ndarray, without: int = -1) -> Described:
         """Return what is known of the columns from all rows but those of the fold `without`."""
         cells = (self._offsets, self._keys, self._sums, self._n_folds)
-        return Described(*kernels.describe_columns(columns, *cells, without, *self._settings))
+        scale = 1.0 if without < 0 else self._scales[without]
+        return Described(*kernels.describe_columns(columns, *cells, without, *self._settings, scale))

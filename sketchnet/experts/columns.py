@@ -37,9 +37,8 @@ class ColumnsExpert(Expert):
 
     def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
         super().__init__(kind, n_outputs, seed, effort)
-        self._function: ColumnFunction | None = None
-        self._statistics: ColumnStatistics | None = None  # what the weights are made of, when they are needed
-        self._weights: ColumnWeights | None = None
+        self._maker: WeightMaker | None = None
+        self._weights: ColumnWeights | None = None  # of all columns, once they are needed
 
     @classmethod
     def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
@@ -51,16 +50,14 @@ class ColumnsExpert(Expert):
         return length < _DENSE * rows.n_columns and (length >= _LONG or len(choose_knots(rows.values)) > 1)
 
     def fit(self, train: Sample, valid: Sample) -> np.ndarray:
-        self._learn(train, valid)
-        return self._answer(valid.rows)
+        return self._learn(train, valid).answer(valid.rows)
 
     def refit(self, sample: Sample) -> None:
         """Take the statistics of all rows; the function stays as it is, if there is one."""
-        if self._function is None:
+        if self._maker is None:
             self._learn(sample, None)
         else:
-            self._statistics = ColumnStatistics(sample, self.kind, self.n_outputs, self._function.knots)
-            self._weights = None
+            self._maker, self._weights = self._maker.with_rows(sample, self.kind, self.n_outputs), None
 
     def logits(self, rows: CsrBatch) -> np.ndarray:
         return self._all_weights().answer(rows, rows.indices)
@@ -78,47 +75,65 @@ class ColumnsExpert(Expert):
             self.chosen = {"part": check_real("part", settings["chosen"]["part"])}
         except (InputError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise InputError(f"the arrays of expert {self.name} are not usable: {error}") from None
-        self._function = self._statistics = None
+        self._maker = None
 
-    def _learn(self, train: Sample, valid: Sample | None) -> None:
+    def _learn(self, train: Sample, valid: Sample | None) -> WeightMaker:
         """Learn the function; without held-back rows, as much of the training as was chosen."""
         from sketchnet.experts.column_function import FunctionTraining
         from sketchnet.training.threads import thread_budget
 
-        training, least, kept = FunctionTraining(train, self.kind, self.n_outputs, self.seed), np.inf, None
-        self._function, self._statistics, self._weights = training.function, training.statistics, None
+        training = FunctionTraining(train, self.kind, self.n_outputs, self.seed)
+        function = training.function
+        self._maker, self._weights = maker, _ = WeightMaker(function, training.statistics), None
         with thread_budget(0):
+            if valid is None:
+                wanted = self.chosen.get("part", 1.0)
+                next((part for part in training.run() if part >= wanted), None)
+                return maker
+            step = -(-valid.rows.n_rows // _CHECKED)
+            some, least, kept = valid.take(np.arange(0, valid.rows.n_rows, step)), np.inf, function.state_dict()
             for part in training.run():
-                if valid is None and part >= self.chosen.get("part", 1):
-                    return
-                if valid is None:
-                    continue
-                some = valid.take(np.arange(0, valid.rows.n_rows, -(-valid.rows.n_rows // _CHECKED)))
-                loss = fit_blend(self.kind, [self._answer(some.rows)], some.targets, some.weights).loss
+                loss = fit_blend(self.kind, [maker.answer(some.rows)], some.targets, some.weights).loss
                 if loss < least:
-                    least, kept, self.chosen = loss, deepcopy(self._function.state_dict()), {"part": part}
-        self._function.load_state_dict(kept)
-
-    def _answer(self, rows: CsrBatch) -> np.ndarray:
-        """Return the logits of rows, with the weights of their columns alone."""
-        columns, places = kernels.number_columns(rows.indices, np.full(rows.n_columns, -1, np.int32))
-        return self._make_weights(columns).answer(rows, places)
+                    least, kept, self.chosen = loss, deepcopy(function.state_dict()), {"part": part}
+            function.load_state_dict(kept)
+        return maker
 
     def _all_weights(self) -> ColumnWeights:
         if self._weights is None:
-            self._weights = self._make_weights(np.arange(self._statistics.n_columns))
+            if self._maker is None:
+                raise InputError(f"expert {self.name} has learnt nothing yet")
+            self._weights = self._maker.make(np.arange(self._maker.statistics.n_columns))
         return self._weights
 
-    def _make_weights(self, columns: np.ndarray) -> ColumnWeights:
+
+@dataclass(frozen=True)
+class WeightMaker:
+    """The function, and the statistics of which it makes weights."""
+
+    function: ColumnFunction
+    statistics: ColumnStatistics
+
+    def with_rows(self, sample: Sample, kind: str, n_outputs: int) -> WeightMaker:
+        """Return the same function with the statistics of other rows."""
+        return WeightMaker(self.function, ColumnStatistics(sample, kind, n_outputs, self.function.knots))
+
+    def answer(self, rows: CsrBatch) -> np.ndarray:
+        """Return the logits of rows, from the weights of their columns alone."""
+        columns, places = kernels.number_columns(rows.indices, np.full(rows.n_columns, -1, np.int32))
+        return self.make(columns).answer(rows, places)
+
+    def make(self, columns: np.ndarray) -> ColumnWeights:
+        """Return the weights of some columns, a bounded number of them at a time."""
         import torch
 
         from sketchnet.training.threads import thread_budget
 
-        function = self._function
+        function = self.function
         counts, outputs, weights = [np.zeros(1, np.int64)], [], []
         with torch.no_grad(), thread_budget(0):
             for first in range(0, max(len(columns), 1), _CHUNK):
-                described = self._statistics.describe(columns[first : first + _CHUNK])
+                described = self.statistics.describe(columns[first : first + _CHUNK])
                 counts.append(np.diff(described.starts))
                 outputs.append(described.outputs)
                 weights.append(function(described).numpy())

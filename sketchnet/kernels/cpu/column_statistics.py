@@ -135,8 +135,8 @@ def _write(own, total, is_number, prior, out):
 
 
 @kernel
-def _describe(columns, offsets, cell_keys, sums, n_folds, without, n_outputs, from_total, is_number, priors, starts,
-              outputs, out, start, stop):  # fmt: skip
+def _describe(columns, offsets, cell_keys, sums, n_folds, without, n_outputs, from_total, is_number, priors, scale,
+              starts, outputs, out, start, stop):  # fmt: skip
     n_knots = sums.shape[1]
     own, total = np.empty(n_knots, np.float32), np.empty(n_knots, np.float32)
     for i in range(start, stop):
@@ -145,7 +145,7 @@ def _describe(columns, offsets, cell_keys, sums, n_folds, without, n_outputs, fr
         for cell in range(begin, end):
             if cell_keys[cell] // n_folds >= from_total and cell_keys[cell] % n_folds != without:
                 for k in range(n_knots):
-                    total[k] += sums[cell, k]
+                    total[k] += scale * sums[cell, k]
         own[:] = 0
         group, cell = starts[i], begin
         if n_outputs > 1:
@@ -162,18 +162,21 @@ def _describe(columns, offsets, cell_keys, sums, n_folds, without, n_outputs, fr
                 if key % n_folds != without:
                     mark = key // n_folds
                     for k in range(n_knots):
-                        own[k] += sums[cell, k]
+                        own[k] += scale * sums[cell, k]
                 cell += 1
             outputs[group] = max(mark, 0)
             _write(own, total, is_number, priors[max(mark, 0)], out[group])
             group += 1
 
 
-def describe_columns(columns, offsets, cell_keys, sums, n_folds, without, n_outputs, from_total, is_number, priors):
+def describe_columns(
+    columns, offsets, cell_keys, sums, n_folds, without, n_outputs, from_total, is_number, priors, scale
+):
     """Return (starts, outputs, descriptions) of the groups of weights of some columns.
 
     Marks below `n_outputs` are those of the outputs; those from `from_total` on make up the total, against which they
-    are set. `priors` are the outputs' shares of all rows. The fold `without` is left out, if it is not -1.
+    are set. `priors` are the outputs' shares of all rows. The fold `without` is left out, if it is not -1. Sums are
+    multiplied by `scale`.
     """
     counts = np.zeros(len(columns) + 1, np.int64)
     count_groups(columns, offsets, cell_keys, n_folds, without, n_outputs, counts[1:])
@@ -181,7 +184,7 @@ def describe_columns(columns, offsets, cell_keys, sums, n_folds, without, n_outp
     n_knots = sums.shape[1]
     width = (2 if is_number else 3) * (n_knots + (n_knots > 1))
     outputs, out = np.empty(starts[-1], np.int32), np.empty((starts[-1], width), np.float32)
-    rest = (n_folds, without, n_outputs, from_total, is_number, priors, starts, outputs, out)
+    rest = (n_folds, without, n_outputs, from_total, is_number, priors, np.float32(scale), starts, outputs, out)
     over_range(lambda a, b: _describe(columns, offsets, cell_keys, sums, *rest, a, b), len(columns), _WORK * len(out))
     logged = out[:, : width // 2] if is_number else out
     np.log(logged, out=logged)
