@@ -7,7 +7,6 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
@@ -17,7 +16,7 @@ from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, real_values
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 from sketchnet.nn.fixed import FixedProjection
-from sketchnet.nn.numbering import number_type
+from sketchnet.nn.numbering import add_rows, number_type
 from sketchnet.nn.products import Linear
 from sketchnet.projection import SCHEMES
 
@@ -163,12 +162,7 @@ class Autoencoder(nn.Module):
             return rows.to(self.device)
         if self.config.visible == "counts" and batch.n_entries and batch.values.min() < 0:
             raise InputError(f"a count is {batch.values.min():g}; counts of words are 0 or more")
-        rows = torch.zeros(batch.n_rows, batch.n_columns, dtype=kind, device=self.device)
-        owners = np.repeat(np.arange(batch.n_rows), np.diff(batch.indptr))
-        places = torch.from_numpy(owners * batch.n_columns + batch.indices[: len(owners)]).to(self.device)
-        values = torch.from_numpy(np.require(batch.values[: len(owners)], requirements="W"))  # torch wants it writable
-        rows.view(-1).index_add_(0, places, values.to(self.device))
-        return rows
+        return add_rows(torch.zeros(batch.n_rows, batch.n_columns, dtype=kind, device=self.device), batch)
 
     def set_length(self, words: float) -> None:
         """The number of words that all documents are brought to."""

@@ -43,6 +43,15 @@ def number_type(weight: torch.Tensor) -> np.dtype:
     return np.dtype(np.float64 if weight.dtype == torch.float64 else np.float32)
 
 
+def add_rows(dense: torch.Tensor, batch: CsrBatch) -> torch.Tensor:
+    """Return the tensor with the batch's entries added to it, in place."""
+    owners = np.repeat(np.arange(batch.n_rows), np.diff(batch.indptr))
+    places = torch.from_numpy(owners * dense.shape[1] + batch.indices[: len(owners)]).to(dense.device)
+    values = torch.from_numpy(batch.values[: len(owners)].astype(np.float64))  # torch does not know all integers
+    dense.view(-1).index_add_(0, places, values.to(dense))
+    return dense
+
+
 def uncompiled(method: Callable) -> Callable:
     """A method that torch.compile leaves as it is: sparse rows are NumPy's, and kernels numba's.
 

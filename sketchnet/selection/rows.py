@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from sketchnet.data.csr import CsrBatch, as_csr, as_dense, as_ids, check_finite, real_values, sparse_rows
+from sketchnet.data.csr import CsrBatch, as_csr, as_dense, as_ids, check_finite, real_values, sparse_rows, to_csr
 from sketchnet.data.shard_set import ShardSet, open_shards
 from sketchnet.errors import InputError
 from sketchnet.memory import format_memory
@@ -45,16 +45,9 @@ def as_rows(X) -> Rows:
         X = open_shards(X)
     if isinstance(X, ShardSet):  # whose parts may be narrower than the whole
         rows = Rows([replace(part, n_columns=X.n_columns) for part in X.parts], X.n_rows, X.n_columns, False)
-    elif isinstance(X, CsrBatch):
+    elif isinstance(X, CsrBatch) or sparse.issparse(X):
+        X = to_csr(X)
         rows = Rows([X], X.n_rows, X.n_columns, False)
-    elif sparse.issparse(X):
-        if X.ndim != 2 or X.format != "csr" or X.indptr[0] != 0:
-            X = as_csr(X, X.shape[-1])
-            rows = Rows([X], X.n_rows, X.n_columns, True)
-        else:
-            stored = int(X.indptr[-1])  # scipy allows spare room behind the last row
-            part = CsrBatch(X.indptr, X.indices[:stored], X.data[:stored], X.shape[1])
-            rows = Rows([part], part.n_rows, part.n_columns, False)
     else:
         X = np.asarray(X)
         X = as_dense(X, X.shape[-1] if X.ndim else 0)
@@ -93,8 +86,6 @@ def _plain(part: CsrBatch) -> CsrBatch:
     ids, values = (np.ascontiguousarray(array) for array in (as_ids(part.indices), real_values(part.values)))
     part = replace(part, indptr=as_ids(part.indptr), indices=ids, values=values)
     indptr, n = part.indptr, len(part.indices)
-    if not len(indptr) or (indptr[1:] < indptr[:-1]).any() or int(indptr[-1]) - int(indptr[0]) > n:
+    if not len(indptr) or (indptr[1:] < indptr[:-1]).any() or int(indptr[-1]) - int(indptr[0]) > n or len(values) != n:
         as_csr(part, part.n_columns)  # which says what is wrong
-    if len(part.values) != n:
-        as_csr(part, part.n_columns)
     return part
