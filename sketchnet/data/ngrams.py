@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from sketchnet.checks import check_choice, check_integer
@@ -83,11 +82,7 @@ class NgramHasher(TransformerMixin, BaseEstimator):
 
     def transform(self, strings):
         """A CSR array (len(strings), n_columns) of float32, with ascending and distinct columns in each row."""
-        batch = self.batch(strings)
-        indptr, indices, values = batch.arrays
-        dtype = np.int64 if len(indices) >= 2**31 else indices.dtype  # scipy wants one dtype for both
-        arrays = values, indices.astype(dtype, copy=False), indptr.astype(dtype, copy=False)
-        X = sparse.csr_array(arrays, shape=(batch.n_rows, batch.n_columns))
+        X = self.batch(strings).scipy()
         X.has_canonical_format = True  # spares users scipy's check
         return X
 
