@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 from sketchnet.data.csr import CsrBatch, as_csr, as_dense, as_ids, check_finite, real_values, sparse_rows, to_csr
-from sketchnet.data.shard_set import ShardSet, open_shards
+from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
 from sketchnet.memory import format_memory
+from sketchnet.projection.rows import opened
 from sketchnet.selection.classes import Classes, number_classes
 
 
@@ -41,8 +41,7 @@ class Rows:
 
 def as_rows(X) -> Rows:
     """The rows of an array, a sparse matrix, a `CsrBatch`, a `ShardSet` or the folder of one. Copies only if needed."""
-    if isinstance(X, str | Path):
-        X = open_shards(X)
+    X = opened(X)
     if isinstance(X, ShardSet):  # whose parts may be narrower than the whole
         rows = Rows([replace(part, n_columns=X.n_columns) for part in X.parts], X.n_rows, X.n_columns, False)
     elif isinstance(X, CsrBatch) or sparse.issparse(X):
@@ -60,8 +59,7 @@ def as_rows(X) -> Rows:
 
 def as_labelled_rows(X, y) -> tuple[Rows, Classes]:
     """Rows and their classes; without `y`, data sets give their own labels."""
-    if isinstance(X, str | Path):
-        X = open_shards(X)
+    X = opened(X)
     if y is None:
         several = isinstance(X, CsrBatch) and X.label_indptr is not None
         y = X.labels if isinstance(X, CsrBatch | ShardSet) and not several else None
