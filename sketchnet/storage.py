@@ -6,7 +6,6 @@ What is unfinished lies in a workspace, a hidden folder with a sign that it is o
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -16,8 +15,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from sketchnet.errors import InputError, SketchnetError, StorageError
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows: two writers are not kept apart there
+    fcntl = None
 
 RECORD = "job.json"  # in a workspace: what is being made, and how much of it is done
 _TRASH = "trash"
@@ -90,7 +96,7 @@ def _lock(place: Path, output: Path) -> int:
             continue
         _claim(lock, place, output)
         try:
-            if os.fstat(lock).st_nlink > 0:
+            if os.fstat(lock).st_nlink > 0 or fcntl is None:
                 with writing(output):
                     os.lseek(lock, 0, os.SEEK_SET)
                     os.write(lock, _SIGN)
@@ -104,7 +110,8 @@ def _lock(place: Path, output: Path) -> int:
 def _claim(lock: int, place: Path, output: Path) -> None:
     """Lock the file that says whose a workspace is; where another process has it, nothing of it is touched."""
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(lock)
         taken = isinstance(error, BlockingIOError)

@@ -60,8 +60,7 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
 
 
 def _are_counts(data) -> bool:
-    starts = range(0, data.n_rows, _LOOKED_AT)
-    return all(_no_count(data.rows(slice(at, min(at + _LOOKED_AT, data.n_rows)))) is None for at in starts)
+    return all(_no_count(batch) is None for batch in iterate_batches(data, _LOOKED_AT, shuffle=False))
 
 
 def _words(data, at_once: int) -> float:
