@@ -12,9 +12,8 @@ from torch import nn
 from torch.nn import functional
 
 from sketchnet.checks import check_choice, check_flag, check_integer, check_options, check_real
-from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, real_values
+from sketchnet.data.csr import CsrBatch, as_csr, converted
 from sketchnet.errors import InputError
-from sketchnet.kernels import backend
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.numbering import add_rows, number_type
 from sketchnet.nn.products import Linear
@@ -135,12 +134,6 @@ class Autoencoder(nn.Module):
         return copy.deepcopy(self).double()
 
     # -- rows
-
-    def thin(self, batch: CsrBatch, key) -> CsrBatch:
-        """The batch without the non-zeros that a hash leaves out; the others grow to make up for it."""
-        arrays = batch.indptr, as_ids(batch.indices), real_values(batch.values)
-        indptr, indices, values = backend().drop_entries(*arrays, self.config.feature_dropout, key)
-        return CsrBatch(indptr, indices, values, batch.n_columns)
 
     def visible(self, batch: CsrBatch) -> torch.Tensor:
         """Dense rows as the first layer takes them: checked; real rows are projected, if there is a projection, and

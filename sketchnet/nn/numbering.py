@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sketchnet.data.csr import CsrBatch, as_csr, converted
+from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, real_values
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 
@@ -50,6 +50,13 @@ def add_rows(dense: torch.Tensor, batch: CsrBatch) -> torch.Tensor:
     values = torch.from_numpy(batch.values[: len(owners)].astype(np.float64))  # torch does not know all integers
     dense.view(-1).index_add_(0, places, values.to(dense))
     return dense
+
+
+def drop_entries(batch: CsrBatch, rate: float, key) -> CsrBatch:
+    """Return the batch without about that share of its entries; the others are scaled up to make up for them."""
+    arrays = batch.indptr, as_ids(batch.indices), real_values(batch.values)
+    indptr, indices, values = backend().drop_entries(*arrays, rate, key)
+    return CsrBatch(indptr, indices, values, batch.n_columns)
 
 
 def uncompiled(method: Callable) -> Callable:
