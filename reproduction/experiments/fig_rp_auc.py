@@ -45,8 +45,8 @@ EXPERIMENT = Experiment(
     title="Precision-recall curves for deep autoencoders trained on unprojected BOW data and randomly projected BOW "
     "representations",
     entries=_entries,
-    x_name="recall",
-    unit="precision",
+    x_name="data set and measure",
+    unit="area, or precision at that recall",
     claims=(
         Claim(
             "The best results are achieved by autoencoders with Gaussian and Achlioptas' RP layers (here: the best one "

@@ -95,7 +95,7 @@ def run(
     try:
         check_streams()
         with warnings_told():
-            code = app(standalone_mode=False)  # typer would print bad usage itself, in four lines
+            code = app(prog_name=program, standalone_mode=False)  # typer would print bad usage itself, in four lines
         sys.stdout.flush()  # what cannot be written is an error here; Python would tell it in its own way when it ends
         if code == _INTERRUPTED:
             fail("stopped as asked" + _go_on() * (_verb() in resumable), 1)

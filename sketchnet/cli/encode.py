@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +41,7 @@ def encode(
 
     from sketchnet.cli.lines import check_apart, check_output, lines_to
     from sketchnet.cli.model_rows import ModelRows, open_autoencoder
-    from sketchnet.cli.progress import progress_rows
+    from sketchnet.cli.outputs import outputs_of
 
     loaded = open_autoencoder(model)
     width, dtype = loaded.network.config.n_codes, np.uint8 if bits else np.float32
@@ -53,33 +53,16 @@ def encode(
     options.check_used(input)
     rows, done = ModelRows(loaded, input, options), 0
     # A bar would run through codes that go to the same terminal.
-    bar = nullcontext(lambda fraction, n: None) if output is None else progress_rows(f"encoding {input.name}")
-    with bar as progress, lines_to(None) if output is None else _array_to(output, width, dtype) as write:
-        for codes in codes_of(loaded, rows):
+    bar = None if output is None else f"encoding {input.name}"
+    with lines_to(None) if output is None else _array_to(output, width, dtype) as write:
+        for codes in outputs_of(loaded, rows, bar, np.float32):
             codes = (codes > 0.5).astype(np.uint8) if bits else codes
             write("".join(line + "\n" for line in _lines(codes, as_json)) if output is None else codes)
             done += len(codes)
-            progress(rows.done, done)
-    if output is None:
-        return
-    if as_json:
-        print_note({"output": str(output), "rows": done, "codes": width, "dtype": np.dtype(dtype).name})
-    else:
-        print_note(f"{output}: {done:,} x {width}, {np.dtype(dtype).name}")
-
-
-def codes_of(model, rows) -> Iterator:
-    """Codes of ModelRows, piece by piece, as float32 arrays."""
-    import numpy as np
-
-    from sketchnet.evaluation.metrics import check_outputs
-
-    done = 0
-    for batch in rows:
-        codes = model.outputs(batch).astype(np.float32)
-        check_outputs(codes, done)
-        done += len(codes)
-        yield codes
+    if output is not None:
+        name = np.dtype(dtype).name
+        facts = {"output": str(output), "rows": done, "codes": width, "dtype": name}
+        print_note(facts if as_json else f"{output}: {done:,} x {width}, {name}")
 
 
 def _lines(codes, as_json: bool) -> Iterator[str]:
@@ -113,7 +96,7 @@ def _array_to(path: Path, width: int, dtype) -> Iterator[Callable]:
 
         def append(codes) -> None:
             nonlocal rows
-            file.write(np.ascontiguousarray(codes, dtype).tobytes())
+            file.write(codes.tobytes())
             rows += len(codes)
 
         yield append

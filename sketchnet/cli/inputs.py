@@ -179,8 +179,9 @@ def _svmlight(inputs, options: InputOptions, chunk_bytes: int, n_columns: int | 
     base = known.get("base", "auto") if base in (None, "auto") else int(base)
     labels = options.labels or known.get("labels", "auto")
     on_error = "skip" if options.skip_bad_lines else "raise"
-    how = {"base": base, "labels": labels, "on_error": on_error, "chunk_bytes": chunk_bytes}
-    return SvmlightSource(inputs, **how, n_columns=n_columns, limits=limits)
+    return SvmlightSource(
+        inputs, base=base, labels=labels, on_error=on_error, chunk_bytes=chunk_bytes, n_columns=n_columns, limits=limits
+    )
 
 
 def _text(inputs, options: InputOptions, seed: int, chunk_bytes: int, known: dict, limits):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -37,8 +36,7 @@ def predict(
     """
     from sketchnet.cli.lines import lines_to
     from sketchnet.cli.model_rows import ModelRows, open_predictor
-    from sketchnet.cli.progress import progress_rows
-    from sketchnet.evaluation.metrics import check_outputs
+    from sketchnet.cli.outputs import outputs_of
 
     loaded = open_predictor(model, "try `sketchnet encode`")
     if proba and loaded.task.kind == "regression":
@@ -46,17 +44,14 @@ def predict(
     options.check_used(input)
     rows, done = ModelRows(loaded, input, options), 0
     # A bar would run through answers that go to the same terminal.
-    bar = nullcontext(lambda fraction, n: None) if output is None else progress_rows(f"predicting {input.name}")
-    with lines_to(output, input, model) as write, bar as progress:
+    bar = None if output is None else f"predicting {input.name}"
+    with lines_to(output, input, model) as write:
         if proba and not as_json:
             write("\t".join(["label", *map(escape_controls, loaded.class_names)]) + "\n")
-        for batch in rows:
-            outputs = loaded.outputs(batch)
-            check_outputs(outputs, done)
+        for outputs in outputs_of(loaded, rows, bar):
             lines = _json_lines(loaded, outputs) if as_json else _lines(loaded, outputs, proba)
             write("".join(line + "\n" for line in lines))
-            done += batch.n_rows
-            progress(rows.done, done)
+            done += len(outputs)
     if output is not None:
         print_note({"output": str(output), "rows": done} if as_json else f"{output}: {done:,} predictions")
 

@@ -12,27 +12,21 @@ from sketchnet.escapes import escape_controls
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
     """Gives a function `update(done, total)`."""
-    with _bar(description) as update:
+    with progress_steps(description) as update:
         yield lambda done, total: update(done, total, "")
 
 
 @contextmanager
-def progress_rows(description: str) -> Iterator[Callable[[float | None, int], None]]:
-    """Gives a function `update(fraction, rows)`, for input whose number of rows is not known."""
-    with _bar(description) as update:
+def progress_rows(description: str | None) -> Iterator[Callable[[float | None, int], None]]:
+    """Gives a function `update(fraction, rows)`, for input whose number of rows is not known; None: without a bar."""
+    with progress_steps(description) as update:
         yield lambda fraction, rows: update(fraction, None if fraction is None else 1.0, f"{rows:,} rows")
 
 
 @contextmanager
-def progress_steps(description: str) -> Iterator[Callable[[int, int, str], None]]:
+def progress_steps(description: str | None) -> Iterator[Callable]:
     """Gives a function `update(done, total, note)`."""
-    with _bar(description) as update:
-        yield update
-
-
-@contextmanager
-def _bar(description: str) -> Iterator[Callable]:
-    if not sys.stderr.isatty():
+    if description is None or not sys.stderr.isatty():
         yield lambda done, total, note: None
         return
     from rich.console import Console

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from sketchnet.cli.inputs import InputOptions, takes_input_options
+from sketchnet.cli.lines import check_output
 from sketchnet.cli.printing import print_note
 from sketchnet.errors import BadRows, InputError
 
@@ -53,24 +54,19 @@ def project(
     from sketchnet.cli.progress import progress_bar
     from sketchnet.projection import SRHT, make_scheme
     from sketchnet.projection.device_choice import gpu_for
-    from sketchnet.projection.on_disk import check_output, project_to_file
+    from sketchnet.projection.on_disk import check_free, project_to_file
     from sketchnet.storage import workspace
 
     if dtype not in ("float32", "float64"):
         raise InputError(f"--dtype {dtype} is not possible; it is float32 or float64")
-    if output.suffix != ".npy":
-        raise InputError(f"OUTPUT {output} must end in .npy")
-    if output.is_dir():
-        raise InputError(f"OUTPUT {output} is a folder")
-    if not output.absolute().parent.is_dir():
-        raise InputError(f"there is no folder {output.parent} for OUTPUT {output}")
+    check_output("OUTPUT", output, ".npy")
     law = dict(_parse_option(text) for text in option or [])
     # What is wrong with these should not wait until all rows are read.
     make_scheme(scheme, components, **({"density": 1.0} if scheme == "srht_sparse" else {}) | law).sample(1, seed)
     gpu_for(device, [], components, dtype)
     start = time.perf_counter()
     with workspace(output) as work:
-        check_output(output, overwrite)
+        check_free(output, overwrite)
         with _rows(input, work, options, memory, overwrite) as (X, checksums):
             if scheme == "srht_sparse":
                 law.setdefault("density", SRHT.thesis_density(X.n_rows, X.n_columns))
@@ -83,13 +79,10 @@ def project(
                 raise InputError(f"{input}: {error}") from None
         seconds = time.perf_counter() - start
         # Told while the workspace still says what was done: cut off before, the next run tells it.
-        if as_json:
-            summary = {"output": str(output), "rows": X.n_rows, "columns": components, "seconds": seconds}
-            print_note({**summary, **operator.config()})
-        else:
-            n, k = result.shape
-            text = f"{n:,} x {X.n_columns:,} -> {n:,} x {k:,} by {scheme}, seed {seed}, in {seconds:.1f} s"
-            print_note(f"{output}: {text}")
+        n, k = result.shape
+        facts = {"output": str(output), "rows": n, "columns": k, "seconds": seconds, **operator.config()}
+        text = f"{n:,} x {X.n_columns:,} -> {n:,} x {k:,} by {scheme}, seed {seed}, in {seconds:.1f} s"
+        print_note(facts if as_json else f"{output}: {text}")
 
 
 @contextmanager

@@ -95,20 +95,14 @@ def _codes(model, path: Path, options: InputOptions):
     """Codes of rows, or those that encode wrote."""
     import numpy as np
 
-    from sketchnet.cli.encode import codes_of
     from sketchnet.cli.model_rows import ModelRows
-    from sketchnet.cli.progress import progress_rows
+    from sketchnet.cli.outputs import outputs_of
 
     width = model.network.config.n_codes
     if path.suffix == ".npy":
         return _written(path, width)
-    rows, pieces, done = ModelRows(model, path, options), [np.empty((0, width), np.float32)], 0
-    with progress_rows(f"encoding {path.name}") as progress:
-        for codes in codes_of(model, rows):
-            pieces.append(codes)
-            done += len(codes)
-            progress(rows.done, done)
-    return np.concatenate(pieces)
+    codes = outputs_of(model, ModelRows(model, path, options), f"encoding {path.name}", np.float32)
+    return np.concatenate([np.empty((0, width), np.float32), *codes])
 
 
 def _written(path: Path, width: int):

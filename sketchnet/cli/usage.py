@@ -21,18 +21,9 @@ def wants_help(error: UsageError) -> bool:
 
 def described(error: UsageError, program: str, words: Sequence[str]) -> str:
     """The line for an error in the words of a command line."""
-    verbs = [word for word in words[:1] if not word.startswith("-")] if error.ctx is None else _verbs(error.ctx)
-    hint = f"try {' '.join([program, *verbs])} --help"
-    return f"{_what(error, words)}; {hint}"
-
-
-def _verbs(context) -> list[str]:
-    """`data list` of `sketchnet data list`, however sketchnet was called."""
-    verbs: list[str] = []
-    while context is not None and context.parent is not None:
-        verbs.insert(0, context.info_name)
-        context = context.parent
-    return verbs
+    called = [program, *(word for word in words[:1] if not word.startswith("-"))]
+    command = " ".join(called) if error.ctx is None else error.ctx.command_path
+    return f"{_what(error, words)}; try {command} --help"
 
 
 def _what(error: UsageError, words: Sequence[str]) -> str:
@@ -42,7 +33,10 @@ def _what(error: UsageError, words: Sequence[str]) -> str:
     command = error.ctx.command
     option = getattr(error, "option_name", None)
     if option is not None and hasattr(error, "possibilities"):
-        return f"there is no option {option}; {meant(option, _options(command.get_params(error.ctx)))}"
+        options = (p for p in command.get_params(error.ctx) if p.param_type_name == "option")
+        return (
+            f"there is no option {option}; {meant(option, [n for p in options for n in (*p.opts, *p.secondary_opts)])}"
+        )
     if said.startswith("No such command"):
         quoted = re.fullmatch(r"No such command (.*?)(\. Did you mean [a-z', ]*\?)?", said)
         given = ast.literal_eval(quoted[1]) if quoted else said  # it may have quotes of its own
@@ -55,10 +49,6 @@ def _what(error: UsageError, words: Sequence[str]) -> str:
         return f"{parameter.opts[0]} {value} is not possible; {allowed}"
     arguments = [p.metavar or p.name.upper() for p in command.params if p.param_type_name == "argument"]
     return f"{_small(said)}; its arguments are {' '.join(arguments) or 'none'}"
-
-
-def _options(parameters) -> list[str]:
-    return [name for p in parameters if p.param_type_name == "option" for name in (*p.opts, *p.secondary_opts)]
 
 
 def _given(names: Sequence[str], words: Sequence[str]) -> str:

@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchnet.checks import import_extra
 from sketchnet.data.ngrams import check_ngram_range, rows_of_text, text_of
-from sketchnet.errors import InputError, MissingFile, StorageError
-from sketchnet.storage import check_regular, replacing
+from sketchnet.errors import InputError, MissingFile
+from sketchnet.storage import read_json, replacing
 
 _FORMAT, _VERSION = "sketchnet bag of words", 1
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
@@ -153,16 +153,9 @@ class BagOfWords(TransformerMixin, BaseEstimator):
     def load(cls, path: str | Path) -> BagOfWords:
         """Read what `save` wrote. A damaged file is an error."""
         try:
-            check_regular(Path(path))
-            file = json.loads(Path(path).read_text(encoding="utf-8"))
-        except InputError:
-            raise
+            file = read_json(Path(path))
         except FileNotFoundError:
             raise MissingFile(f"there is no file {path}") from None
-        except OSError as error:
-            raise StorageError(f"{path} cannot be read: {error.strerror}") from None
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} is not a saved bag of words: {error}") from None
         if not isinstance(file, dict) or file.get("format") != _FORMAT:
             raise InputError(f"{path} is not a saved bag of words")
         if file.get("version") != _VERSION:

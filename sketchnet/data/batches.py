@@ -33,12 +33,13 @@ def iterate_batches(
     seed: int = 0,
     epoch: int = 0,
     workers: int = 1,
+    skip: int = 0,
 ) -> Iterator[CsrBatch]:
-    """One epoch of `data` in batches of `batch_size` rows (the last may be shorter).
+    """One epoch of `data` in batches of `batch_size` rows (the last may be shorter), without the first `skip` of them.
 
     `workers` background threads prepare groups ahead; 0 prepares them on demand. Batches are views of their group.
     """
-    numbered = iterate_numbered(data, batch_size, shuffle=shuffle, seed=seed, epoch=epoch, workers=workers)
+    numbered = iterate_numbered(data, batch_size, shuffle=shuffle, seed=seed, epoch=epoch, workers=workers, skip=skip)
     with closing(numbered):
         for _, batch in numbered:
             yield batch

@@ -141,10 +141,10 @@ def to_csr(X) -> CsrBatch:
     elif X.format == "coo" and not all(_within(ids, n) for ids, n in zip((X.row, X.col), X.shape)):
         raise BadRows(f"X has entries beyond its shape {X.shape}")
     X = X if X.format == "csr" else X.tocsr()
-    return _of_whole(X.indptr, X.indices, X.data, X.shape)
+    return csr_of_whole(X.indptr, X.indices, X.data, X.shape)
 
 
-def _of_whole(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> CsrBatch:
+def csr_of_whole(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> CsrBatch:
     """Return the rows of a whole matrix, whose offsets begin at 0 and may leave room behind the last row."""
     if indptr.shape != (shape[0] + 1,):
         raise BadRows(f"there are {indptr.size} row offsets for {shape[0]} rows; there must be one more than rows")
@@ -174,7 +174,7 @@ def without_torch(X):
     if X.ndim != 2 or X.dense_dim():
         raise InputError(f"X is a sparse tensor of shape {tuple(X.shape)}; it must have two dimensions, both sparse")
     if X.layout == torch.sparse_csr:
-        return _of_whole(X.crow_indices().numpy(), X.col_indices().numpy(), X.values().numpy(), X.shape)
+        return csr_of_whole(X.crow_indices().numpy(), X.col_indices().numpy(), X.values().numpy(), X.shape)
     if not all(_within(ids, n) for ids, n in zip(X._indices().numpy(), X.shape)):  # torch looks only if asked
         raise BadRows(f"X has entries beyond its shape {tuple(X.shape)}")
     X = X.coalesce()  # rows in order

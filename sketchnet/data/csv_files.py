@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,22 @@ _SAMPLE = 1 << 20  # characters that tell the delimiter
 _DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
-def read_csv_batches(
+def read_csv_batches(path: str | Path, encoder: TableEncoder, *, labels: bool = True, **options) -> Iterator[CsrBatch]:
+    """Rows of a CSV or TSV file as batches; a one-hot encoder must be fitted before (`fit_csv`).
+
+    Options are those of `csv_chunks`. The batches together are the same whatever `chunk_rows`.
+    """
+    for chunk in csv_chunks(path, encoder, **options):
+        yield encoder.transform(chunk, labels)
+
+
+def fit_csv(paths: str | Path | Sequence[str | Path], encoder: TableEncoder, **options) -> TableEncoder:
+    """Fit an encoder to one file or several; options as for `csv_chunks`."""
+    paths = [paths] if isinstance(paths, str | Path) else paths
+    return encoder.fit(chain.from_iterable(csv_chunks(path, encoder, **options) for path in paths))
+
+
+def csv_chunks(
     path: str | Path,
     encoder: TableEncoder,
     *,
@@ -40,38 +54,14 @@ def read_csv_batches(
     header: str | bool = "auto",
     chunk_rows: int | None = None,
     start_row: int = 0,
-    labels: bool = True,
-    limits: Limits = USUAL,
-) -> Iterator[CsrBatch]:
-    """Rows of a CSV or TSV file as batches; a one-hot encoder must be fitted before (`fit_csv`).
-
-    The batches together are the same whatever `chunk_rows`, the most rows of a batch. Rows before `start_row` are
-    skipped. Files are UTF-8, plain or packed, with quotes as in RFC 4180; blank lines are skipped.
-    `delimiter="auto"` looks at the name and the first lines. `header="auto"` takes the first row for names unless it
-    holds a number; without names, columns are c0, c1, ...
-    """
-    how: dict[str, Any] = {"delimiter": delimiter, "header": header, "chunk_rows": chunk_rows, "start_row": start_row}
-    for chunk in csv_chunks(path, encoder, **how, limits=limits):
-        yield encoder.transform(chunk, labels)
-
-
-def fit_csv(paths: str | Path | Sequence[str | Path], encoder: TableEncoder, **options) -> TableEncoder:
-    """Fit an encoder to one file or several; options as for `read_csv_batches`."""
-    paths = [paths] if isinstance(paths, str | Path) else paths
-    return encoder.fit(chain.from_iterable(csv_chunks(path, encoder, **options) for path in paths))
-
-
-def csv_chunks(
-    path,
-    encoder: TableEncoder,
-    *,
-    delimiter="auto",
-    header="auto",
-    chunk_rows: int | None = None,
-    start_row: int = 0,
     limits: Limits = USUAL,
 ) -> Iterator[TableChunk]:
-    """The file's rows, a chunk at a time; the encoder learns the columns' kinds from the first of them."""
+    """The file's rows, a chunk at a time; the encoder learns the columns' kinds from the first of them.
+
+    A chunk has at most `chunk_rows` rows; rows before `start_row` are skipped. Files are UTF-8, plain or packed, with
+    quotes as in RFC 4180; blank lines are skipped. `delimiter="auto"` looks at the name and the first lines.
+    `header="auto"` takes the first row for names unless it holds a number; without names, columns are c0, c1, ...
+    """
     if header != "auto" and not isinstance(header, bool):
         raise InputError(f'header={header!r} is not allowed; give "auto", True or False')
     if start_row < 0 or (chunk_rows is not None and chunk_rows < 1):

@@ -8,10 +8,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from sketchnet.checks import check_choice
+from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.random import STREAM_NGRAM, hash64, hash_key
@@ -83,11 +82,7 @@ class NgramHasher(TransformerMixin, BaseEstimator):
 
     def transform(self, strings):
         """A CSR array (len(strings), n_columns) of float32, with ascending and distinct columns in each row."""
-        batch = self.batch(strings)
-        indptr, indices, values = batch.arrays
-        dtype = np.int64 if len(indices) >= 2**31 else indices.dtype  # scipy wants one dtype for both
-        arrays = values, indices.astype(dtype, copy=False), indptr.astype(dtype, copy=False)
-        X = sparse.csr_array(arrays, shape=(batch.n_rows, batch.n_columns))
+        X = self.batch(strings).scipy()
         X.has_canonical_format = True  # spares users scipy's check
         return X
 
@@ -155,8 +150,7 @@ class NgramHasher(TransformerMixin, BaseEstimator):
         n: Any = self.n_columns
         if n is not None and (not isinstance(n, Integral) or isinstance(n, bool) or not 1 <= int(n) <= MOST_COLUMNS):
             raise InputError(f"n_columns={n!r} is not possible; it is an integer from 1 to 2**63 - 1, or None")
-        if not isinstance(self.seed, Integral) or not 0 <= int(self.seed) < 2**64:
-            raise InputError(f"seed={self.seed!r} is not possible; a seed is an integer from 0 to 2**64 - 1")
+        check_integer("seed", self.seed, 0, 2**64 - 1)
         if self.lowercase and self.analyzer == "byte":
             raise InputError("lowercase=True needs characters; analyzer='byte' takes bytes as they are")
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.data.arrays import map_array, read_header
-from sketchnet.data.csr import CsrBatch, check_offsets, real_values
+from sketchnet.data.csr import CsrBatch, check_offsets, csr_of_whole, real_values
 from sketchnet.errors import BadRows, InputError, MissingFile, StorageError
 from sketchnet.storage import check_regular, writing
 
@@ -66,14 +66,7 @@ def _matrix(archive: zipfile.ZipFile, path: Path, scratch: Path) -> tuple[CsrBat
     for name, ids in (("indptr", indptr), ("indices", indices)):
         if ids.dtype.kind not in "iu":
             raise InputError(f"{path}: array {name!r} is of {ids.dtype}; it must be of integers")
-    if len(indptr) != n_rows + 1:
-        raise InputError(f"{path} has {n_rows} rows but {len(indptr)} row offsets; there must be one more than rows")
-    if len(indices) != len(values):
-        raise InputError(f"{path} has {len(indices)} column ids but {len(values)} values")
-    if indptr[0] != 0:
-        raise InputError(f"{path}: the row offsets begin at {indptr[0]}; in a scipy matrix they begin at 0")
-    stored = int(indptr[-1])  # scipy allows spare room behind the last row
-    X = CsrBatch(indptr, indices[: max(stored, 0)], real_values(values[: max(stored, 0)]), n_columns)
+    X = csr_of_whole(indptr, indices, real_values(values), (n_rows, n_columns))
     check_offsets(X)
     return X, [_member(archive, path, m).CRC for m in _MEMBERS]
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchnet.data.compression import atomic_writing
-from sketchnet.data.csr import CsrBatch, real_values
+from sketchnet.data.csr import CsrBatch, real_values, to_csr
 from sketchnet.errors import InputError
 
 _WRITTEN = 1 << 16  # entries turned to text at a time
@@ -31,11 +31,7 @@ def write_svmlight(
         raise InputError(f"the path is a {type(path).__name__}; write_svmlight takes (path, X, labels){swapped}")
     if base not in (0, 1):
         raise InputError(f"base is {base!r}; allowed are 0, 1")
-    if not isinstance(X, CsrBatch):
-        X = sparse.csr_array(X)
-        if X.ndim != 2:
-            raise InputError(f"X has shape {X.shape}; allowed are rows and columns")
-        X = CsrBatch(X.indptr, X.indices, X.data, X.shape[1])
+    X = to_csr(X)
     if sparse.issparse(labels):
         labels = sparse.csr_array(labels, copy=True)
         labels.eliminate_zeros()

@@ -9,7 +9,6 @@ from decimal import Decimal
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 
 from sketchnet import random
 from sketchnet.checks import check_integer, check_real
@@ -85,9 +84,5 @@ class Synthetic:
 def make_synthetic(n: int, d: int, density: float, significant: float = 0.2, random_state: int = 0):
     """The same in memory, all n rows, as (X, y) with X a float32 CSR array and y of 0 and 1."""
     seed = check_integer("random_state", random_state, 0, 2**64 - 1)
-    data = Synthetic(n, d, density, significant, seed)
-    n, d = data.n, data.d
-    batch = data.rows(slice(0, n))
-    narrow = np.int32 if max(d, len(batch.indices)) < 2**31 else np.int64  # many estimators take no wider ids
-    indices, indptr = batch.indices.astype(narrow, copy=False), batch.indptr.astype(narrow, copy=False)
-    return sparse.csr_array((batch.values, indices, indptr), shape=(n, d)), batch.labels
+    batch = Synthetic(n, d, density, significant, seed).rows(slice(0, n))
+    return batch.scipy(), batch.labels

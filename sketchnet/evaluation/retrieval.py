@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchnet.checks import check_device, check_integer, cuda_number
+from sketchnet.checks import check_integer
 from sketchnet.errors import InputError
 from sketchnet.evaluation.codes import PANEL, check_codes, padded, panels, panels_bytes, unit_rows, unpack
 from sketchnet.evaluation.relevance import Classes, LabelSets, relevance
 from sketchnet.kernels import backend
 from sketchnet.kernels.cpu.threads import n_threads
-from sketchnet.kernels.registry import cuda_missing
+from sketchnet.kernels.registry import cuda_device, cuda_missing
 from sketchnet.memory import format_memory, parse_memory
 
 _AT_ONCE = 2**24  # bytes of keys that are sorted at a time, if the budget allows: more would leave the cache
@@ -67,7 +67,7 @@ def retrieval(
     queries = relevant.queries()
     if len(queries) == 0:
         raise InputError("no document is relevant to another: each has a class, or labels, of its own")
-    gpu = _gpu(device)
+    gpu = cuda_device(device, cuda_missing)
     if gpu is None:
         sums, average = _on_processor(codes, relevant, queries, budget, progress)
     else:
@@ -152,16 +152,3 @@ def _read_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     upper = (keys >> np.uint64(32)).astype(np.uint32)
     bits = np.where(upper >> np.uint32(31), upper, np.uint32(2**31 - 1) - upper)
     return (keys & np.uint64(2**32 - 1)).astype(np.int64), np.clip(bits.view(np.float32), -1, 1)
-
-
-def _gpu(device: str) -> str | None:
-    """The CUDA device to rank on, None for the processor."""
-    device = check_device(device)
-    if device == "cpu":
-        return None
-    missing = cuda_missing(cuda_number(device))
-    if device == "auto":
-        return None if missing else "cuda"
-    if missing:
-        raise InputError(f"device {device!r} is not possible here: {missing}")
-    return device

@@ -22,7 +22,8 @@ def sums_on_device(codes, relevant: Classes | LabelSets, queries, device: str, b
     """
     n, k = codes.shape
     fixed = 12 * n * k + 48 * n
-    at_once = (budget - fixed) // (_PER_PAIR * n + 4 * _n_labels(relevant))
+    n_labels = len(relevant.starts) if isinstance(relevant, LabelSets) else 0
+    at_once = (budget - fixed) // (_PER_PAIR * n + 4 * n_labels)
     if at_once < 1:
         raise InputError(f"memory of {format_memory(budget)} is too little for {n} documents on {device!r}")
     unit = torch.empty((n, k), dtype=torch.float64, device=device)
@@ -48,10 +49,6 @@ def sums_on_device(codes, relevant: Classes | LabelSets, queries, device: str, b
         sums[1] += (gains / totals).sum(dim=0)
         progress(start + len(own), len(queries))
     return sums.cpu().numpy(), np.concatenate(average)
-
-
-def _n_labels(relevant: Classes | LabelSets) -> int:
-    return len(relevant.starts) if isinstance(relevant, LabelSets) else 0
 
 
 def _within_classes(relevant: Classes, device: str):

@@ -7,17 +7,15 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
 from sketchnet.checks import check_choice, check_flag, check_integer, check_options, check_real
-from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, real_values
+from sketchnet.data.csr import CsrBatch, as_csr, converted
 from sketchnet.errors import InputError
-from sketchnet.kernels import backend
 from sketchnet.nn.fixed import FixedProjection
-from sketchnet.nn.numbering import number_type
+from sketchnet.nn.numbering import add_rows, number_type
 from sketchnet.nn.products import Linear
 from sketchnet.projection import SCHEMES
 
@@ -137,12 +135,6 @@ class Autoencoder(nn.Module):
 
     # -- rows
 
-    def thin(self, batch: CsrBatch, key) -> CsrBatch:
-        """The batch without the non-zeros that a hash leaves out; the others grow to make up for it."""
-        arrays = batch.indptr, as_ids(batch.indices), real_values(batch.values)
-        indptr, indices, values = backend().drop_entries(*arrays, self.config.feature_dropout, key)
-        return CsrBatch(indptr, indices, values, batch.n_columns)
-
     def visible(self, batch: CsrBatch) -> torch.Tensor:
         """Dense rows as the first layer takes them: checked; real rows are projected, if there is a projection, and
         brought to the square root of their width.
@@ -163,12 +155,7 @@ class Autoencoder(nn.Module):
             return rows.to(self.device)
         if self.config.visible == "counts" and batch.n_entries and batch.values.min() < 0:
             raise InputError(f"a count is {batch.values.min():g}; counts of words are 0 or more")
-        rows = torch.zeros(batch.n_rows, batch.n_columns, dtype=kind, device=self.device)
-        owners = np.repeat(np.arange(batch.n_rows), np.diff(batch.indptr))
-        places = torch.from_numpy(owners * batch.n_columns + batch.indices[: len(owners)]).to(self.device)
-        values = torch.from_numpy(np.require(batch.values[: len(owners)], requirements="W"))  # torch wants it writable
-        rows.view(-1).index_add_(0, places, values.to(self.device))
-        return rows
+        return add_rows(torch.zeros(batch.n_rows, batch.n_columns, dtype=kind, device=self.device), batch)
 
     def set_length(self, words: float) -> None:
         """The number of words that all documents are brought to."""

@@ -20,7 +20,7 @@ from sketchnet.nn.dropout import Dropout
 from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.learnable import LearnableProjection
 from sketchnet.nn.norm import BatchNorm
-from sketchnet.nn.numbering import Numbered, number_type, uncompiled
+from sketchnet.nn.numbering import Numbered, drop_entries, number_type, uncompiled
 from sketchnet.nn.products import Linear
 from sketchnet.nn.wide import Wide
 from sketchnet.normalisation import Moments
@@ -173,9 +173,7 @@ class SketchNetwork(nn.Module):
         """Check a batch, hash, scale and drop its entries as configured, and number the columns of `rows`."""
         config, batch = self.config, self.columns(batch)
         if dropout_key is not None and config.feature_dropout > 0:
-            drop = *batch.arrays, config.feature_dropout, dropout_key
-            indptr, indices, values = backend().drop_entries(*drop)
-            batch = CsrBatch(indptr, indices, values, batch.n_columns)
+            batch = drop_entries(batch, config.feature_dropout, dropout_key)
         if rows is not None:  # which are dropped as they are in the whole batch
             batch = batch.rows(rows)
         if not config.learn and not config.wide:

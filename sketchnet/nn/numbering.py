@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sketchnet.data.csr import CsrBatch, as_csr, converted
+from sketchnet.data.csr import CsrBatch, as_csr, as_ids, converted, real_values
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
 
@@ -41,6 +41,22 @@ def number_type(weight: torch.Tensor) -> np.dtype:
         way_out = "use torch.autocast, or cast the layers behind it"
         raise InputError(f"weights of columns are of {weight.dtype}; allowed are float32 and float64: {way_out}")
     return np.dtype(np.float64 if weight.dtype == torch.float64 else np.float32)
+
+
+def add_rows(dense: torch.Tensor, batch: CsrBatch) -> torch.Tensor:
+    """Return the tensor with the batch's entries added to it, in place."""
+    owners = np.repeat(np.arange(batch.n_rows), np.diff(batch.indptr))
+    places = torch.from_numpy(owners * dense.shape[1] + batch.indices[: len(owners)]).to(dense.device)
+    values = torch.from_numpy(batch.values[: len(owners)].astype(np.float64))  # torch does not know all integers
+    dense.view(-1).index_add_(0, places, values.to(dense))
+    return dense
+
+
+def drop_entries(batch: CsrBatch, rate: float, key) -> CsrBatch:
+    """Return the batch without about that share of its entries; the others are scaled up to make up for them."""
+    arrays = batch.indptr, as_ids(batch.indices), real_values(batch.values)
+    indptr, indices, values = backend().drop_entries(*arrays, rate, key)
+    return CsrBatch(indptr, indices, values, batch.n_columns)
 
 
 def uncompiled(method: Callable) -> Callable:

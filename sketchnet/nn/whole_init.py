@@ -89,16 +89,12 @@ def _function(scheme) -> tuple[Callable, str]:
 
         is_sparse = scheme == "srht_sparse"
         function = partial(init.srht_, form="sparse") if is_sparse else getattr(init, f"{scheme}_")
-        return partial(_call_ours, function, takes_seed=scheme != "zero"), scheme
+        return partial(_call, function), scheme
     function = isinstance(scheme, str) and (_TORCH.get(scheme) or getattr(nn.init, f"{scheme}_", None))
     if not function or scheme.startswith("_"):
         known = ", ".join([*OURS, "srht_sparse", *_TORCH])
         raise InputError(f"there is no scheme {scheme!r}; there are {known}, and the functions of torch.nn.init")
     return partial(_call_torch, function), scheme
-
-
-def _call_ours(function, weight, layout, seed, options, *, takes_seed) -> None:
-    function(weight, **layout, **({"seed": seed} if takes_seed else {}), **options)
 
 
 def _call_torch(function, weight, layout, seed, options) -> None:

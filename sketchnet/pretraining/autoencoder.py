@@ -15,6 +15,7 @@ from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
 from sketchnet.memory import parse_memory
 from sketchnet.nn import Autoencoder, AutoencoderConfig
+from sketchnet.nn.numbering import drop_entries
 from sketchnet.pretraining.course import pretrain_autoencoder
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.course import Course, Run, silent
@@ -60,8 +61,7 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
 
 
 def _are_counts(data) -> bool:
-    starts = range(0, data.n_rows, _LOOKED_AT)
-    return all(_no_count(data.rows(slice(at, min(at + _LOOKED_AT, data.n_rows)))) is None for at in starts)
+    return all(_no_count(batch) is None for batch in iterate_batches(data, _LOOKED_AT, shuffle=False))
 
 
 def _words(data, at_once: int) -> float:
@@ -142,7 +142,7 @@ class AutoencoderSteps(EagerSteps):
                 seen = whole
                 if network.config.feature_dropout > 0:
                     key = random.hash_key(config.seed, random.STREAM_FEATURE_DROPOUT, epoch << 32 | number)
-                    seen = network.visible(network.thin(batch, key))
+                    seen = network.visible(drop_entries(batch, network.config.feature_dropout, key))
                 begun = max(0, skip - number * together) * config.batch_size
                 for start in range(begun, len(rows), config.batch_size):
                     span = slice(start, start + config.batch_size)

@@ -14,6 +14,7 @@ from sketchnet.checks import check_choice, check_integer
 from sketchnet.data.csr import CsrBatch, as_csr, without_repeats
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
+from sketchnet.nn.numbering import add_rows
 from sketchnet.nn.products import add_product, affine
 from sketchnet.nn.rbm_init import RBM_SCHEMES, init_rbm_
 from sketchnet.pretraining.units import HIDDEN, UNITS, VISIBLE
@@ -94,22 +95,15 @@ class RBM(nn.Module):
                 indptr = batch.indptr - batch.indptr[0]
                 values = batch.values.astype(kind, copy=False)[: indptr[-1]]
                 return CsrBatch(indptr, batch.indices[: indptr[-1]], values, width)
-            return self._add_rows(torch.zeros(batch.n_rows, width, dtype=self.weight.dtype, device=self.device), batch)
+            return add_rows(torch.zeros(batch.n_rows, width, dtype=self.weight.dtype, device=self.device), batch)
         if v.ndim != 2 or v.shape[1] != width:
             raise InputError(f"rows have the shape {tuple(v.shape)}, but there are {width} visible units")
         return v.to(self.weight.device, self.weight.dtype)
 
-    def _add_rows(self, dense: torch.Tensor, batch: CsrBatch) -> torch.Tensor:
-        """`dense` with sparse rows added to it."""
-        places = np.repeat(np.arange(batch.n_rows) * dense.shape[1], np.diff(batch.indptr)) + batch.indices
-        values = torch.from_numpy(np.asarray(batch.values, np.float64)).to(dense)
-        dense.view(-1).index_add_(0, torch.from_numpy(places).to(dense.device), values)
-        return dense
-
     def dense(self, v: torch.Tensor | CsrBatch) -> torch.Tensor:
         """The rows as a dense tensor."""
         v = self.read(v)
-        return self._add_rows(self.weight.new_zeros(v.n_rows, v.n_columns), v) if isinstance(v, CsrBatch) else v
+        return add_rows(self.weight.new_zeros(v.n_rows, v.n_columns), v) if isinstance(v, CsrBatch) else v
 
     def check_visible(self, v: torch.Tensor | CsrBatch) -> None:
         """Raise if rows hold values that the visible units cannot have. It waits for the device."""
@@ -209,7 +203,7 @@ class RBM(nn.Module):
         return Chain(v, first, sample, expected, difference, error)
 
     def _difference(self, v, means: torch.Tensor) -> torch.Tensor:
-        return self._add_rows(-means, v) if isinstance(v, CsrBatch) else v - means
+        return add_rows(-means, v) if isinstance(v, CsrBatch) else v - means
 
 
 @dataclass(frozen=True)

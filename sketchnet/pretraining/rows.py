@@ -8,14 +8,13 @@ An epoch's order is a function of (seed, epoch).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import cached_property
 from itertools import islice
 
 import numpy as np
 import torch
 
-from sketchnet.data.batches import Part, epoch_order, iterate_numbered
+from sketchnet.data.batches import Part, epoch_order, iterate_batches
 from sketchnet.data.csr import CsrBatch
 from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
@@ -30,17 +29,13 @@ class DenseRows:
     """
 
     def __init__(self, rows: torch.Tensor, batch_size: int, seed: int, order: Callable[[int], Iterator] | None = None):
-        self.rows, self._batch_size, self._seed, self._order = rows, batch_size, seed, order
+        self.rows = rows
+        self.order = order or (lambda epoch: epoch_order(self, batch_size, seed=seed, epoch=epoch))
         (self.n_rows, self.n_columns), self.n_batches = rows.shape, -(-len(rows) // batch_size)
 
     @cached_property
     def n_entries(self) -> int:
         return int(torch.count_nonzero(self.rows))
-
-    def order(self, epoch: int) -> Iterator[np.ndarray]:
-        if self._order is not None:
-            return self._order(epoch)
-        return epoch_order(self, self._batch_size, seed=self._seed, epoch=epoch)
 
     def batches(self, epoch: int, skip: int = 0) -> Iterator[torch.Tensor]:
         parts = list(self.order(epoch))
@@ -67,26 +62,18 @@ class SparseRows:
         return epoch_order(self._data, self._batch_size, seed=self._seed, epoch=epoch)
 
     def batches(self, epoch: int, skip: int = 0) -> Iterator[CsrBatch]:
-        batches = iterate_numbered(self._data, self._batch_size, seed=self._seed, epoch=epoch, skip=skip)
-        with closing(batches) as numbered:
-            for _, batch in numbered:
-                yield batch
+        return iterate_batches(self._data, self._batch_size, seed=self._seed, epoch=epoch, skip=skip)
 
     def in_order(self) -> Iterator[CsrBatch]:
-        with closing(iterate_numbered(self._data, self._at_once, shuffle=False)) as numbered:
-            for _, batch in numbered:
-                yield batch
+        return iterate_batches(self._data, self._at_once, shuffle=False)
 
 
 class LiftedRows:
     """What a function makes of batches of rows: so many columns, computed anew for every batch."""
 
     def __init__(self, rows, function: Callable, width: int):
-        self._rows, self._function = rows, function
+        self._rows, self._function, self.order = rows, function, rows.order
         self.n_rows, self.n_columns, self.n_batches = rows.n_rows, width, rows.n_batches
-
-    def order(self, epoch: int) -> Iterator[np.ndarray]:
-        return self._rows.order(epoch)
 
     def batches(self, epoch: int, skip: int = 0) -> Iterator[torch.Tensor]:
         return map(self._function, self._rows.batches(epoch, skip))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchnet.checks import check_device, cuda_number
+from sketchnet.checks import check_device
 from sketchnet.data.csr import CsrBatch
 from sketchnet.errors import InputError
-from sketchnet.kernels.registry import gpu_missing
+from sketchnet.kernels.registry import cuda_device, gpu_missing
 
 WIDEST = 2**31 - 2**16  # columns of a result on a GPU: kernels number them by 32 bits, and round up
 _WORTHWHILE = 2**28  # products from which on "auto" takes a GPU: getting it to work takes seconds
@@ -29,13 +29,8 @@ def gpu_for(
     if device == "auto":
         parts, each = X if isinstance(X, list) else [X], k if per_entry is None else per_entry
         suits = suits and all(isinstance(part, CsrBatch) for part in parts)
-        suits = suits and sum(part.n_entries * each + part.n_rows * k / 8 for part in parts) >= _WORTHWHILE
-        return "cuda" if suits and gpu_missing() is None else None
-    if device == "cpu":
-        return None
-    if not suits:
+        if not suits or sum(part.n_entries * each + part.n_rows * k / 8 for part in parts) < _WORTHWHILE:
+            return None
+    elif device != "cpu" and not suits:
         raise InputError(f"device {device!r} gives dense float32 results of up to {WIDEST} columns; use the cpu")
-    missing = gpu_missing(cuda_number(device))
-    if missing:
-        raise InputError(f"device {device!r} is not possible here: {missing}")
-    return device
+    return cuda_device(device, gpu_missing)

@@ -96,7 +96,7 @@ def project_to_file(
     return np.load(path, mmap_mode="r" if X.n_rows else None)
 
 
-def check_output(path: Path, overwrite: bool) -> None:
+def check_free(path: Path, overwrite: bool) -> None:
     """What `project_to_file` would refuse can be known before rows are read."""
     if os.path.lexists(path) and not overwrite and not was_ended(path):
         raise _exists(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +55,11 @@ Content = Part | tuple[Part, ...]
 
 def parts(content: Content) -> tuple[Part, ...]:
     return content if isinstance(content, tuple) else (content,)
+
+
+def has_number(column: Iterable[Content]) -> bool:
+    """Return whether a column of a table has a number."""
+    return any(isinstance(part, Number) for content in column for part in parts(content))
 
 
 @dataclass(frozen=True)

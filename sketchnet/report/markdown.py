@@ -55,8 +55,8 @@ def _table(table: document.Table) -> str:
 
 
 def _rule(table: document.Table, column: int) -> str:
-    figures = any(isinstance(part, document.Number) for row in table.rows for part in document.parts(row[column]))
-    return "---:" if figures and column >= table.heads else "---"
+    figures = column >= table.heads and document.has_number(row[column] for row in table.rows)
+    return "---:" if figures else "---"
 
 
 def _line(row: Sequence[document.Content]) -> str:

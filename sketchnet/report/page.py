@@ -98,7 +98,7 @@ def _claims(claims: document.Claims) -> str:
 
 
 def _table(table: document.Table) -> str:
-    figures = [_has_number([row[column] for row in table.rows]) for column in range(len(table.header))]
+    figures = [document.has_number([row[column] for row in table.rows]) for column in range(len(table.header))]
     header = "".join(
         f'<th scope="col"{_class(column, figures, table.heads)}>{_content(content)}</th>'
         for column, content in enumerate(table.header)
@@ -125,10 +125,6 @@ def _table(table: document.Table) -> str:
     # The table's own caption is for those who hear it; it would scroll away with the table, or be as narrow.
     seen = f'<p class="caption" aria-hidden="true">{escape(table.caption)}</p>'
     return f'{seen}<div class="scroll" {name}><table>{caption}{body}</table></div>'
-
-
-def _has_number(column: list[document.Content]) -> bool:
-    return any(isinstance(part, document.Number) for content in column for part in document.parts(content))
 
 
 def _class(column: int, figures: list[bool], heads: int) -> str:

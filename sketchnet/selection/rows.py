@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from sketchnet.data.csr import CsrBatch, as_csr, as_dense, as_ids, check_finite, real_values, sparse_rows
-from sketchnet.data.shard_set import ShardSet, open_shards
+from sketchnet.data.csr import CsrBatch, as_csr, as_dense, as_ids, check_finite, real_values, sparse_rows, to_csr
+from sketchnet.data.shard_set import ShardSet
 from sketchnet.errors import InputError
 from sketchnet.memory import format_memory
+from sketchnet.projection.rows import opened
 from sketchnet.selection.classes import Classes, number_classes
 
 
@@ -41,20 +41,12 @@ class Rows:
 
 def as_rows(X) -> Rows:
     """The rows of an array, a sparse matrix, a `CsrBatch`, a `ShardSet` or the folder of one. Copies only if needed."""
-    if isinstance(X, str | Path):
-        X = open_shards(X)
+    X = opened(X)
     if isinstance(X, ShardSet):  # whose parts may be narrower than the whole
         rows = Rows([replace(part, n_columns=X.n_columns) for part in X.parts], X.n_rows, X.n_columns, False)
-    elif isinstance(X, CsrBatch):
+    elif isinstance(X, CsrBatch) or sparse.issparse(X):
+        X = to_csr(X)
         rows = Rows([X], X.n_rows, X.n_columns, False)
-    elif sparse.issparse(X):
-        if X.ndim != 2 or X.format != "csr" or X.indptr[0] != 0:
-            X = as_csr(X, X.shape[-1])
-            rows = Rows([X], X.n_rows, X.n_columns, True)
-        else:
-            stored = int(X.indptr[-1])  # scipy allows spare room behind the last row
-            part = CsrBatch(X.indptr, X.indices[:stored], X.data[:stored], X.shape[1])
-            rows = Rows([part], part.n_rows, part.n_columns, False)
     else:
         X = np.asarray(X)
         X = as_dense(X, X.shape[-1] if X.ndim else 0)
@@ -67,8 +59,7 @@ def as_rows(X) -> Rows:
 
 def as_labelled_rows(X, y) -> tuple[Rows, Classes]:
     """Rows and their classes; without `y`, data sets give their own labels."""
-    if isinstance(X, str | Path):
-        X = open_shards(X)
+    X = opened(X)
     if y is None:
         several = isinstance(X, CsrBatch) and X.label_indptr is not None
         y = X.labels if isinstance(X, CsrBatch | ShardSet) and not several else None
@@ -93,8 +84,6 @@ def _plain(part: CsrBatch) -> CsrBatch:
     ids, values = (np.ascontiguousarray(array) for array in (as_ids(part.indices), real_values(part.values)))
     part = replace(part, indptr=as_ids(part.indptr), indices=ids, values=values)
     indptr, n = part.indptr, len(part.indices)
-    if not len(indptr) or (indptr[1:] < indptr[:-1]).any() or int(indptr[-1]) - int(indptr[0]) > n:
+    if not len(indptr) or (indptr[1:] < indptr[:-1]).any() or int(indptr[-1]) - int(indptr[0]) > n or len(values) != n:
         as_csr(part, part.n_columns)  # which says what is wrong
-    if len(part.values) != n:
-        as_csr(part, part.n_columns)
     return part

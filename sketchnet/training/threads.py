@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -21,20 +22,25 @@ _WORTH = 1 << 22  # multiplications: a step, or a prediction, with fewer for eac
 
 _lock = threading.Lock()
 _here = threading.local()
+_row_work: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()  # the walk takes longer than some predictions may
 _users, _usual = 0, 0  # Python threads with a budget, and torch's number before the first of them
 
 
 def step_work(network: nn.Module, n_rows: int) -> int:
     """Return the multiplications of so many rows with the network's dense layers."""
-    return n_rows * sum(layer.weight.numel() for layer in network.modules() if isinstance(layer, nn.Linear))
+    if network not in _row_work:
+        linear = (layer for layer in network.modules() if isinstance(layer, nn.Linear))
+        _row_work[network] = sum(layer.weight.numel() for layer in linear)
+    return n_rows * _row_work[network]
 
 
 def choose_threads(work: int, most: int | None = None) -> int:
     """Return how many threads torch should have for `work`: as many as `most`, or as variables and torch allow."""
-    if most is None:
-        most = min(n_threads(), torch.get_num_threads())
-    most = check_integer("threads", most, 1, 1 << 12)
-    return max(1, min(most, work // _WORTH))
+    if most is not None:
+        check_integer("threads", most, 1, 1 << 12)
+    if work < 2 * _WORTH:  # asked before the variables, which take longer to read than some predictions may
+        return 1
+    return min(most or min(n_threads(), torch.get_num_threads()), work // _WORTH)
 
 
 @contextmanager
@@ -42,6 +48,10 @@ def thread_budget(work: int, most: int | None = None) -> Iterator[None]:
     """Let torch use as many threads as `work` is worth, and our kernels `most`; afterwards all is as it was."""
     with _torch_restored():
         wanted = choose_threads(work, most)
+        if wanted == 1 and most is None:  # a few rows, whose answer is a matter of microseconds
+            torch.set_num_threads(1)
+            yield
+            return
         with limited(most), _short_waits(wanted):
             torch.set_num_threads(wanted)  # after that, because it holds for threads that begin later, too
             yield

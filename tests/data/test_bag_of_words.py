@@ -203,7 +203,7 @@ def test_other_files(tmp_path):
         with pytest.raises(InputError, match=message):
             BagOfWords.load(tmp_path / "other.json")
     (tmp_path / "other.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="is not a saved bag of words"):
+    with pytest.raises(InputError, match="other.json is damaged: "):
         BagOfWords.load(tmp_path / "other.json")
     with pytest.raises(InputError, match="there is no file"):
         BagOfWords.load(tmp_path / "none.json")

@@ -112,7 +112,7 @@ def test_labels_and_query_ids_in_scikit_learns_forms(tmp_path):
         ({"comment": "\ud800"}, "is not possible; it is text, or bytes of ASCII"),
         ({"comment": b"\xc2\xbd"}, "is not possible; it is text, or bytes of ASCII"),
         ({"comment": 3}, "the comment 3 is not possible; it is text"),
-        ({"X": np.ones(3)}, r"X has shape \(3,\); allowed are rows and columns"),
+        ({"X": np.ones(3)}, "X has 1 dimensions; it must have two, rows and columns"),
     ],
 )
 def test_what_cannot_be_written_is_said(given, message, tmp_path):

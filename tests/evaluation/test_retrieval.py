@@ -264,7 +264,7 @@ def test_the_form_for_devices_gives_the_same(kind, monkeypatch):
     if kind == "sets":
         labels = sparse.random_array((185, 30), density=0.03, rng=rng).ceil()
     expected, seen = retrieval(codes, labels), []
-    monkeypatch.setattr(module, "_gpu", lambda device: "cpu")
+    monkeypatch.setattr(module, "cuda_device", lambda device, missing: "cpu")
     found = retrieval(codes, labels, memory=2**20, progress=lambda *at: seen.append(at))
     assert len(seen) > 2
     assert seen[-1] == (expected.n_queries, expected.n_queries)

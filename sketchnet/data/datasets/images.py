@@ -155,17 +155,17 @@ def _standardised(train: Split, rows: np.ndarray, valid_rows: np.ndarray, test: 
     return part(train, rows), part(train, valid_rows), part(test, np.arange(len(test)))
 
 
+def _published(archive: str, md5: str) -> Remote:
+    """Return an archive of CIFAR; the checksums stand on the publisher's page."""
+    return Remote(archive, (f"{_KRIZ}{archive}",), f"md5:{md5}")
+
+
 RECIPES = (
     Recipe(
         DatasetInfo("cifar10", "colour images, 32 x 32", 50_000, 10_000, _PIXELS, 10, "dense"),
         ((*_CIFAR10_TRAIN, "test_batch.bin"), ("cifar-10-binary.tar.gz",)),
         load_cifar10,
-        # The checksums stand on the publisher's page.
-        (
-            Remote(
-                "cifar-10-binary.tar.gz", (f"{_KRIZ}cifar-10-binary.tar.gz",), "md5:c32a1d4ab5d03f1284b67883e8d87530"
-            ),
-        ),
+        (_published("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530"),),
         subfolders=("cifar-10-batches-bin",),
         options=("raw",),
     ),
@@ -173,11 +173,7 @@ RECIPES = (
         DatasetInfo("cifar100", "colour images, 32 x 32", 50_000, 10_000, _PIXELS, 100, "dense"),
         (("train.bin", "test.bin"), ("cifar-100-binary.tar.gz",)),
         load_cifar100,
-        (
-            Remote(
-                "cifar-100-binary.tar.gz", (f"{_KRIZ}cifar-100-binary.tar.gz",), "md5:03b5dce01913d631647c71ecec9e9cb8"
-            ),
-        ),
+        (_published("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8"),),
         subfolders=("cifar-100-binary",),
     ),
     Recipe(

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
 from sketchnet.data.datasets.dataset import Dataset, DatasetInfo, Split, hold_out, share, shuffled, split_rows
 from sketchnet.data.datasets.fetch import Remote
@@ -17,6 +16,7 @@ from sketchnet.storage import replacing
 
 _DAYS = tuple(f"Day{day}.svm" for day in range(121))
 _URL_ARCHIVE = "url_svmlight.tar.gz"
+_URL = ("http://www.sysnet.ucsd.edu/projects/url/", "https://archive.ics.uci.edu/ml/machine-learning-databases/url/")
 _URL_ROWS, _URL_TRAIN_ROWS = 2_396_130, 1_976_130
 _WEBSPAM = "webspam_wc_normalized_trigram.svm"
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
@@ -75,8 +75,7 @@ def _read(name: str, paths: Path | list[Path]) -> Split:
 
 
 def _split(batch) -> Split:
-    X = sparse.csr_array((batch.values, batch.indices, batch.indptr), shape=(batch.n_rows, batch.n_columns))
-    return Split(X, (batch.labels > 0).astype(np.int64))
+    return Split(batch.scipy(), (batch.labels > 0).astype(np.int64))
 
 
 def _unpacked_days(archive: Path) -> list[Path]:
@@ -173,15 +172,7 @@ RECIPES = (
         DatasetInfo("url", "malicious addresses, features", 1_976_130, 420_000, _N_COLUMNS["url"], 2, 3.58e-5),
         (_DAYS, (_URL_ARCHIVE,), ("url_combined",)),
         load_url,
-        (
-            Remote(
-                _URL_ARCHIVE,
-                (
-                    f"http://www.sysnet.ucsd.edu/projects/url/{_URL_ARCHIVE}",
-                    f"https://archive.ics.uci.edu/ml/machine-learning-databases/url/{_URL_ARCHIVE}",
-                ),
-            ),
-        ),
+        (Remote(_URL_ARCHIVE, tuple(base + _URL_ARCHIVE for base in _URL)),),
         subfolders=("url_svmlight",),
     ),
     Recipe(

@@ -27,16 +27,7 @@ def _look(indptr, indices, values, edges, cuts, start, stop):
         for t in range(begin, end):
             finite &= np.isfinite(values[t])
         for p in range(len(edges)):
-            place, left, edge = begin, end - begin, edges[p]
-            if left and indices[end - _u64(1)] < edge:
-                place, left = end, _u64(0)
-            while left > _u64(1):
-                half = left >> _u64(1)
-                place = place + half if indices[place + half - _u64(1)] < edge else place
-                left -= half
-            if left and indices[place] < edge:
-                place += _u64(1)
-            cuts[p, r] = place
+            cuts[p, r] = begin + _u64(np.searchsorted(indices[begin:end], edges[p]))
     return not ascending, not finite
 
 

@@ -327,11 +327,7 @@ def adam_step(table, rows, gradient, rate, beta1, beta2, epsilon, correction, de
 
 
 @kernel
-def _max_abs(indices, values, out):
+def max_abs(indices, values, out):
+    """out[c] = the larger of itself and the absolute values in column c."""
     for t in range(len(indices)):
         out[indices[t]] = max(out[indices[t]], abs(np.float64(values[t])))
-
-
-def max_abs(indices, values, out) -> None:
-    """out[c] = the larger of itself and the absolute values in column c."""
-    _max_abs(indices, values, out)

@@ -26,18 +26,15 @@ def ordered(indptr, indices) -> bool:
 
 
 @kernel
-def _count(indices, lengths):
+def count_columns(indices, lengths):
+    """lengths[c] += how often column c occurs."""
     for t in range(len(indices)):
         lengths[indices[t]] += 1
 
 
-def count_columns(indices, lengths) -> None:
-    """lengths[c] += how often column c occurs."""
-    _count(indices, lengths)
-
-
 @kernel
-def _group(indptr, indices, values, classes, first, free, out_values, out_classes):
+def group_by_column(indptr, indices, values, classes, first, free, out_values, out_classes):
+    """Write each entry's value and the class of its row to place free[c - first], which then moves on by one."""
     for r in range(len(indptr) - 1):
         for t in range(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]):
             c = np.int64(indices[t]) - first
@@ -45,11 +42,6 @@ def _group(indptr, indices, values, classes, first, free, out_values, out_classe
                 place = free[c]
                 out_values[place], out_classes[place] = values[t], classes[r]
                 free[c] = place + 1
-
-
-def group_by_column(indptr, indices, values, classes, first: int, free, out_values, out_classes) -> None:
-    """Write each entry's value and the class of its row to place free[c - first], which then moves on by one."""
-    _group(indptr, indices, values, classes, first, free, out_values, out_classes)
 
 
 @inlined

@@ -14,23 +14,10 @@ from sketchnet.kernels.gpu.multiply import row_and_tile
 
 @triton.jit(do_not_specialize=["multiplier", "offset", "tiles", "width", "stride"])
 def _parity_sums(
-    indptr,
-    indices,
-    values,
-    multiplier: tl.uint64,
-    offset: tl.uint64,
-    f_ptr,
-    f_at,
-    f_value,
-    scale: tl.float32,
-    out,
-    tiles,
-    width,
-    stride,
-    TILE: tl.constexpr,
-    ALIGN: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    indptr, indices, values, multiplier: tl.uint64, offset: tl.uint64, f_ptr, f_at, f_value, scale: tl.float32,
+    out, tiles, width, stride,
+    TILE: tl.constexpr, ALIGN: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     row, tile, first, last = row_and_tile(indptr, tiles)
     multiplier, offset = multiplier.to(tl.uint64), offset.to(tl.uint64)
     column = tile * TILE + tl.arange(0, TILE)

@@ -28,23 +28,10 @@ def row_and_tile(indptr, tiles):
 
 @triton.jit(do_not_specialize=["stream", "tiles", "width", "stride"])
 def _dense(
-    indptr,
-    indices,
-    values,
-    k0: tl.uint32,
-    k1: tl.uint32,
-    stream,
-    below_plus: tl.uint32,
-    last_minus: tl.uint32,
-    scale: tl.float32,
-    out,
-    tiles,
-    width,
-    stride,
-    NORMAL: tl.constexpr,
-    GROUPS: tl.constexpr,
-    ALIGN: tl.constexpr,
-):
+    indptr, indices, values, k0: tl.uint32, k1: tl.uint32, stream, below_plus: tl.uint32, last_minus: tl.uint32,
+    scale: tl.float32, out, tiles, width, stride,
+    NORMAL: tl.constexpr, GROUPS: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
     row, tile, first, last = row_and_tile(indptr, tiles)
     k0, k1, stream = k0.to(tl.uint32), k1.to(tl.uint32), stream.to(tl.uint32)
     below_plus, last_minus = below_plus.to(tl.uint32), last_minus.to(tl.uint32)
@@ -73,23 +60,10 @@ def _dense(
 
 @triton.jit(do_not_specialize=["stream", "base", "tiles", "width", "stride"])
 def _skips(
-    indptr,
-    indices,
-    values,
-    k0: tl.uint32,
-    k1: tl.uint32,
-    stream,
-    thresholds,
-    base,
-    scale: tl.float32,
-    out,
-    tiles,
-    width,
-    stride,
-    LEVELS: tl.constexpr,
-    TILE: tl.constexpr,
-    ALIGN: tl.constexpr,
-):
+    indptr, indices, values, k0: tl.uint32, k1: tl.uint32, stream, thresholds, base, scale: tl.float32,
+    out, tiles, width, stride,
+    LEVELS: tl.constexpr, TILE: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
     row, tile, first, last = row_and_tile(indptr, tiles)
     column = tile * TILE + tl.arange(0, TILE)
     end = (tile + 1).to(tl.int64) * TILE
@@ -130,20 +104,9 @@ def _hashed(indices, values, t, multiplier, offset, k):
 
 @triton.jit(do_not_specialize=["multiplier", "offset", "n", "each", "width", "stride"])
 def _count_sketch(
-    indptr,
-    indices,
-    values,
-    multiplier: tl.uint64,
-    offset: tl.uint64,
-    out,
-    n,
-    each,
-    width,
-    stride,
-    TILE: tl.constexpr,
-    SHORT: tl.constexpr,
-    ALIGN: tl.constexpr,
-):
+    indptr, indices, values, multiplier: tl.uint64, offset: tl.uint64, out, n, each, width, stride,
+    TILE: tl.constexpr, SHORT: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
     multiplier, offset = multiplier.to(tl.uint64), offset.to(tl.uint64)
     k = width * ALIGN
     base = tl.load(indptr)
