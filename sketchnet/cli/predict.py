@@ -36,7 +36,7 @@ def predict(
       echo "example.com/login.php" | sketchnet predict urls-model -
     """
     from sketchnet.cli.lines import lines_to
-    from sketchnet.cli.model_rows import ModelRows, open_predictor
+    from sketchnet.cli.model_rows import ModelRows, answering, open_predictor
     from sketchnet.cli.progress import progress_rows
     from sketchnet.evaluation.metrics import check_outputs
 
@@ -47,7 +47,7 @@ def predict(
     rows, done = ModelRows(loaded, input, options), 0
     # A bar would run through answers that go to the same terminal.
     bar = nullcontext(lambda fraction, n: None) if output is None else progress_rows(f"predicting {input.name}")
-    with lines_to(output, input, model) as write, bar as progress:
+    with answering(model, input), lines_to(output, input, model) as write, bar as progress:
         if proba and not as_json:
             write("\t".join(["label", *map(escape_controls, loaded.class_names)]) + "\n")
         for batch in rows:
