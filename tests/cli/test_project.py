@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sketchnet.data import CsrBatch, open_shards, write_svmlight
 from sketchnet.projection import SRHT, CountSketch, Gaussian, Li
 from tests.cli.command_line import sketchnet
 from tests.data.test_shards import write
+from tests.forked import start
 
 
 @pytest.fixture
@@ -161,14 +163,10 @@ _BEFORE_THE_FIRST_UNIT = """from sketchnet.projection import count_sketch
 
 def _stop_early(path, input, *more, code=_BEFORE_THE_FIRST_UNIT):
     """A run of `project INPUT y.npy -k 50` that `code` cuts off."""
-    code = f"""if True:
-        import os, sys
-        {code}
-        from sketchnet.cli import main
-        sys.argv = ["sketchnet", "project", "{input}", "y.npy", "-k", "50", *{more}]
-        main()
-    """
-    assert subprocess.run([sys.executable, "-c", code], cwd=path, timeout=120).returncode == 9
+    code = f"if True:\n        import os\n        {code}"
+    process = start("project", input, "y.npy", "-k", "50", *more, cwd=path, before=partial(exec, code, {}))
+    process.join(120)
+    assert process.exitcode == 9
 
 
 def test_json_for_machines(folder):
