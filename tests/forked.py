@@ -12,11 +12,11 @@ from pathlib import Path
 
 from tests.attack.command import become
 
-_NEEDED = (
-    "sketchnet.cli.train sketchnet.cli.learning sketchnet.cli.training_data sketchnet.cli.model_rows sketchnet.cli.lines "
-    "sketchnet.training.loop sketchnet.training.model sketchnet.projection.on_disk sketchnet.data.ingestion "
-    "sketchnet.data.svmlight sketchnet.data.npz sketchnet.data.synthetic sketchnet.evaluation.metrics"
-).split()
+_NEEDED = """
+    sketchnet.cli.train sketchnet.cli.learning sketchnet.cli.training_data sketchnet.cli.model_rows sketchnet.cli.lines
+    sketchnet.training.loop sketchnet.training.model sketchnet.projection.on_disk sketchnet.data.ingestion
+    sketchnet.data.svmlight sketchnet.data.npz sketchnet.data.synthetic sketchnet.evaluation.metrics
+""".split()
 _context = get_context("forkserver")
 _context.set_forkserver_preload([*_NEEDED, "tests.forked"])
 
@@ -29,6 +29,22 @@ def start(*command: object, cwd: Path, streams: Sequence[str | Path] = (os.devnu
     process = _context.Process(target=_begin, args=(words, Path(cwd), [str(path) for path in streams], before))
     process.start()
     return process
+
+
+def answer_of(function: Callable, *args: object):
+    """Return what a function says in a process of its own, in which no memory was freed before."""
+    ours, theirs = _context.Pipe(duplex=False)
+    process = _context.Process(target=_answer, args=(theirs, function, args))
+    process.start()
+    theirs.close()
+    with ours:
+        answer = ours.recv()
+    process.join()
+    return answer
+
+
+def _answer(connection, function: Callable, args: tuple) -> None:
+    connection.send(function(*args))
 
 
 def _begin(command: list[str], cwd: Path, streams: list[str], before: Callable) -> None:
