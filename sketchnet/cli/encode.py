@@ -40,7 +40,7 @@ def encode(
     import numpy as np
 
     from sketchnet.cli.lines import check_apart, check_output, lines_to
-    from sketchnet.cli.model_rows import ModelRows, open_autoencoder
+    from sketchnet.cli.model_rows import ModelRows, answering, open_autoencoder
     from sketchnet.cli.outputs import outputs_of
 
     loaded = open_autoencoder(model)
@@ -54,7 +54,8 @@ def encode(
     rows, done = ModelRows(loaded, input, options), 0
     # A bar would run through codes that go to the same terminal.
     bar = None if output is None else f"encoding {input.name}"
-    with lines_to(None) if output is None else _array_to(output, width, dtype) as write:
+    writing = lines_to(None) if output is None else _array_to(output, width, dtype)
+    with answering(model, input), writing as write:
         for codes in outputs_of(loaded, rows, bar, np.float32):
             codes = (codes > 0.5).astype(np.uint8) if bits else codes
             write("".join(line + "\n" for line in _lines(codes, as_json)) if output is None else codes)

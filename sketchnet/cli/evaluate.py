@@ -38,7 +38,7 @@ def evaluate(
       sketchnet evaluate news-model news-test.svm --retrieval
     """
     from sketchnet.cli.evaluate_retrieval import evaluate_retrieval
-    from sketchnet.cli.model_rows import json_classes, labelled_rows, open_predictor
+    from sketchnet.cli.model_rows import answering, json_classes, labelled_rows, open_predictor
     from sketchnet.cli.progress import progress_bar
     from sketchnet.evaluation.metrics import measure
 
@@ -50,7 +50,8 @@ def evaluate(
         targets = targets_of(loaded, data, input)
         with progress_bar(f"predicting {input.name}") as progress:
             outputs = loaded.outputs(data, progress)
-    found = measure(loaded.task, outputs, targets)
+    with answering(model, input):
+        found = measure(loaded.task, outputs, targets)
     if as_json:
         print_json({"rows": len(outputs), "classes": json_classes(loaded), **found})
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from sketchnet.cli.inputs import InputOptions
-from sketchnet.cli.model_rows import labelled_rows, open_autoencoder
+from sketchnet.cli.model_rows import answering, labelled_rows, open_autoencoder
 from sketchnet.cli.printing import print_json, print_table
 from sketchnet.cli.progress import progress_bar
 from sketchnet.errors import InputError
@@ -27,7 +27,8 @@ def evaluate_retrieval(
             raise InputError(f"{input} has no labels to compare; say where they are (--label, --label-column)")
         with progress_bar(f"encoding {input.name}") as progress:
             codes = model.outputs(data, progress)
-    check_outputs(codes)
+    with answering(folder, input):
+        check_outputs(codes)
     with progress_bar(f"ranking {input.name}") as progress:
         found = retrieval(codes, labels, device=device, memory=memory, progress=progress)
     figures = {"area": found.area, "mean_average_precision": found.mean_average_precision}

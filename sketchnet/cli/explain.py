@@ -37,7 +37,7 @@ def explain(
       sketchnet explain clicks-model clicks-test.svm.gz --top 50
       sketchnet explain urls-model suspects.txt --row 3 --output malicious
     """
-    from sketchnet.cli.model_rows import ModelRows, open_predictor
+    from sketchnet.cli.model_rows import ModelRows, answering, open_predictor
     from sketchnet.evaluation.attribution import contributions, top_columns
     from sketchnet.evaluation.metrics import check_outputs
 
@@ -49,7 +49,8 @@ def explain(
     source = ModelRows(loaded, input, options)
     first, n = (0, rows) if row is None else (row, 1)
     batch = rows_span(source, first, n, input)
-    check_outputs(loaded.outputs(batch), first)
+    with answering(model, input):
+        check_outputs(loaded.outputs(batch), first)
     found = summed(contributions(loaded, batch, chosen))
     columns, importance = top_columns(found, top)
     names = names_of(loaded, source, found, columns, first)

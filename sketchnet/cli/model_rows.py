@@ -11,7 +11,7 @@ from pathlib import Path
 from sketchnet.cli.inputs import InputOptions, line_limits
 from sketchnet.cli.printing import tell
 from sketchnet.cli.streams import standard_input
-from sketchnet.errors import InputError
+from sketchnet.errors import BadRows, InputError
 from sketchnet.memory import parse_memory, ran_out
 
 _MEMORY = "400MB"  # for chunks of a file
@@ -55,6 +55,15 @@ def open_model(folder: Path):
 
 
 @contextmanager
+def answering(model: Path, path: Path) -> Iterator[None]:
+    """An output in this block that is no finite number is told with its model and its file."""
+    try:
+        yield
+    except BadRows as error:
+        raise InputError(f"{path}, by the model {model}: {error}") from None
+
+
+@contextmanager
 def _damage_named(name: str) -> Iterator[None]:
     """Turn what Python and torch say of damage into an error that names it."""
     try:
@@ -81,6 +90,8 @@ def _check_description(model) -> None:
         raise ValueError(f"{len(task.classes)} classes are not possible for a {task.kind} model")
     if data.get("base", 0) not in (0, 1):
         raise ValueError(f"base {data['base']!r} is not possible")
+    if data.get("labels", "ignore") not in ("single", "multi", "ignore"):
+        raise ValueError(f"labels {data['labels']!r} are not possible")
     if data.get("hasher"):
         NgramHasher(**data["hasher"]).fit()
     if data.get("encoder"):

@@ -35,7 +35,7 @@ def predict(
       echo "example.com/login.php" | sketchnet predict urls-model -
     """
     from sketchnet.cli.lines import lines_to
-    from sketchnet.cli.model_rows import ModelRows, open_predictor
+    from sketchnet.cli.model_rows import ModelRows, answering, open_predictor
     from sketchnet.cli.outputs import outputs_of
 
     loaded = open_predictor(model, "try `sketchnet encode`")
@@ -45,7 +45,7 @@ def predict(
     rows, done = ModelRows(loaded, input, options), 0
     # A bar would run through answers that go to the same terminal.
     bar = None if output is None else f"predicting {input.name}"
-    with lines_to(output, input, model) as write:
+    with answering(model, input), lines_to(output, input, model) as write:
         if proba and not as_json:
             write("\t".join(["label", *map(escape_controls, loaded.class_names)]) + "\n")
         for outputs in outputs_of(loaded, rows, bar):

@@ -97,12 +97,16 @@ def _rows(input: Path, work: Path, options: InputOptions, memory: str, overwrite
 
     if input.is_dir():
         options.check_used(input)
-        yield open_shards(input), _checksums(input)
+        X, checksums = open_shards(input), _checksums(input)
+        check_features(X, [input])
+        yield X, checksums
     elif options.kind([input], {}) == "npz":
         X, checksums = open_npz(input, work)
         if options.columns is not None and options.columns < X.n_columns:
             raise InputError(f"{input} has {X.n_columns:,} columns, more than --columns {options.columns}")
-        yield replace(X, n_columns=options.columns or X.n_columns), checksums
+        X = replace(X, n_columns=options.columns or X.n_columns)
+        check_features(X, [input])
+        yield X, checksums
     else:
         reading = True  # an error of the projection leaves the rows to another try
         with rows_folder(work, False, lambda error: reading and isinstance(error, InputError)) as rows:

@@ -47,7 +47,7 @@ def report(
 
 
 def _page(folder: Path, data: Path | None, options: InputOptions, memory: str):
-    from sketchnet.cli.model_rows import open_model
+    from sketchnet.cli.model_rows import answering, open_model
     from sketchnet.report.run import run_page
     from sketchnet.training.checkpoint import WEIGHTS, read_config
 
@@ -61,7 +61,8 @@ def _page(folder: Path, data: Path | None, options: InputOptions, memory: str):
     on = None
     if data is not None:
         measure = _of_codes if model.task.kind == "autoencoder" else _of_predictions
-        on = measure(model, data, options, memory)
+        with answering(folder, data):
+            on = measure(model, data, options, memory)
     name = folder.resolve().name
     page = run_page(name, read_config(folder), model.history, model.class_names if model.task.classes else [], size, on)
     summary = {"model": name, "task": model.task.kind, **size}

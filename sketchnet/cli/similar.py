@@ -43,7 +43,7 @@ def similar(
     import numpy as np
 
     from sketchnet.cli.lines import lines_to
-    from sketchnet.cli.model_rows import open_autoencoder
+    from sketchnet.cli.model_rows import answering, open_autoencoder
     from sketchnet.cli.progress import progress_bar
     from sketchnet.evaluation.retrieval import nearest
 
@@ -55,12 +55,14 @@ def similar(
     files = [path for path in (input, query) if path is not None and path.suffix != ".npy"]
     options.check_used(*files)
     loaded = open_autoencoder(model)
-    codes = _codes(loaded, input, options)
+    with answering(model, input):
+        codes = _codes(loaded, input, options)
     if len(codes) == 0:
         raise InputError(f"{input} has no rows to find")
     if numbers is None:
         assert query is not None
-        asked = _codes(loaded, query, options)
+        with answering(model, query):
+            asked = _codes(loaded, query, options)
         numbers, own = range(len(asked)), False
     else:
         beyond = [number for number in numbers if number >= len(codes)]

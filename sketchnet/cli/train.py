@@ -22,9 +22,7 @@ def train(
     input: Annotated[list[Path], typer.Argument(metavar="INPUT...", help="Files, or a folder that ingest wrote.")],
     out: Annotated[Path | None, typer.Option(help="Folder of the model. [default: INPUT's name with -model]")] = None,
     test: Annotated[Path | None, typer.Option(help="Rows to measure the finished model on.")] = None,
-    valid: Annotated[
-        Path | None, typer.Option(help="Rows to choose and stop by. [default: a part of INPUT]")
-    ] = None,
+    valid: Annotated[Path | None, typer.Option(help="Rows to choose and stop by. [default: a part of INPUT]")] = None,
     task: Annotated[
         str, typer.Option(help="auto (labels are classes), regression (numbers) or autoencoder (codes; no labels).")
     ] = "auto",
@@ -66,12 +64,15 @@ def train(
         ),
     ] = None,
     setting: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Network: any other setting; see docs/training.md.")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Network: any other setting; see docs/training.md."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Network: passes over the rows.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Network: rows a step.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Begin no epoch, or expert, after so many.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda; experts but the network learn on the processor.")] = "auto",
+    device: Annotated[
+        str, typer.Option(help="auto, cpu or cuda; experts but the network learn on the processor.")
+    ] = "auto",
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
     memory: Annotated[str, typer.Option(help="For reading files, and to keep a fixed projection.")] = "1GiB",
     threads: Annotated[

@@ -8,6 +8,7 @@ from sketchnet.cli.inputs import InputOptions
 from sketchnet.cli.model_rows import check_columns
 from sketchnet.cli.printing import tell
 from sketchnet.cli.progress import progress_rows
+from sketchnet.data.csr import CsrBatch
 from sketchnet.data.ingestion import ingest, is_ingested
 from sketchnet.data.shard_set import ShardSet, check_rows, open_shards
 from sketchnet.errors import BeyondColumns, InputError
@@ -41,8 +42,8 @@ def open_data(
     return _with_rows(open_shards(work, verify=False), inputs)
 
 
-def check_features(data: ShardSet, inputs: list[Path]) -> None:
-    """Rows to learn from must have something to learn by."""
+def check_features(data: ShardSet | CsrBatch, inputs: list[Path]) -> None:
+    """Raise if the rows have nothing to learn from or to project."""
     if data.n_columns == 0:
         raise InputError(f"{inputs[0]} has no features: none of its {data.n_rows:,} rows has an entry")
 

@@ -18,7 +18,7 @@ import numpy as np
 from sketchnet.checks import import_extra
 from sketchnet.data.compression import USUAL, Limits
 from sketchnet.data.csr import CsrBatch
-from sketchnet.data.parquet_claims import check_claims
+from sketchnet.data.parquet_claims import check_claims, check_pages
 from sketchnet.data.table_chunks import NotANumber, TableChunk, TextColumn, check_names, is_number
 from sketchnet.data.tables import TableEncoder
 from sketchnet.errors import InputError, Setting
@@ -67,13 +67,14 @@ def read_parquet_batches(
             raise InputError(f"{path} has {file.metadata.num_rows} rows; start_row={start_row} is beyond them")
         if indices in schema.names and _is_list(schema.field(indices).type):
             names = _sparse_columns(path, schema, indices, values, label, group)
+            check_pages(Path(path), names.values(), limits.window)
             width = _width(path, file, indices) if n_columns is None else n_columns
             if not 0 <= width <= 2**63:
                 raise InputError(f"{path}: n_columns={width} is not allowed; ids are 0 to 2**63 - 1")
             for row, batch in _record_batches(path, file, list(names.values()), chunk_rows, start_row):
                 yield _sparse_batch(path, row, {role: batch.column(name) for role, name in names.items()}, width)
         elif encoder is not None:
-            for chunk in _chunks(path, file, encoder, chunk_rows, start_row):
+            for chunk in _chunks(path, file, encoder, chunk_rows, start_row, limits):
                 yield encoder.transform(chunk, labels)
         else:
             have = ", ".join(f"{field.name!r} ({field.type})" for field in schema)
@@ -96,7 +97,7 @@ def fit_parquet(
 
     def chunks(path):
         with _opened(path, limits) as file:
-            yield from _chunks(path, file, encoder, None, 0)
+            yield from _chunks(path, file, encoder, None, 0, limits)
 
     paths = [paths] if isinstance(paths, str | Path) else paths
     return encoder.fit(chain.from_iterable(map(chunks, paths)))
@@ -334,12 +335,15 @@ class _ArrowColumn:
         return str(value) if pa.types.is_integer(self._array.type) else None
 
 
-def _chunks(path, file, encoder: TableEncoder, chunk_rows: int | None, start_row: int) -> Iterator[TableChunk]:
+def _chunks(
+    path, file, encoder: TableEncoder, chunk_rows: int | None, start_row: int, limits: Limits
+) -> Iterator[TableChunk]:
     schema = file.schema_arrow
     wanted = [field.name for field in schema if field.name not in encoder.ignore]
     for name in wanted:
         if pa.types.is_nested(schema.field(name).type):
             raise _unusable(path, name, f"{schema.field(name).type}, and a table has plain columns")
+    check_pages(Path(path), wanted, limits.window)
 
     def chunk(row: int, batch) -> TableChunk:
         columns: dict[str, Any] = {

@@ -155,7 +155,9 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         """Learn from some more rows, in one pass and at constant rates."""
         begin = not hasattr(self, "model_")
         if not begin and not isinstance(self.model_, Model):
-            raise InputError("a blend of experts learns from all rows at once; give experts='sketch' to learn in portions")
+            raise InputError(
+                "a blend of experts learns from all rows at once; give experts='sketch' to learn in portions"
+            )
         X, y, _ = self._rows_and_labels(X, y, reset=begin)
         y, weights = self._learn_labels(y, sample_weight, X.n_rows, **(first if begin else {}), keep=not begin)
         if begin:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn import metrics as sklearn_metrics
 
-from sketchnet.errors import InputError
+from sketchnet.errors import BadRows
 from sketchnet.training.task import Task
 
 _BINS = 15
@@ -32,7 +32,7 @@ def check_outputs(outputs: np.ndarray, rows_before: int = 0) -> None:
     bad = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
     if len(bad):
         what = "its values are too large, or the weights are damaged"
-        raise InputError(f"the output for row {rows_before + bad[0]} is not a finite number: {what}")
+        raise BadRows(f"the output for row {rows_before + bad[0]} is not a finite number: {what}")
 
 
 def _classes(task: Task, outputs: np.ndarray, targets: np.ndarray) -> dict:

@@ -305,7 +305,13 @@ def _mean_of(values: list[float]) -> float:
 
 
 def train_blend_in(
-    folder: Path, overwrite: bool, task: Task, examples: Examples, valid: Examples | None, settings: BlendSettings, **how
+    folder: Path,
+    overwrite: bool,
+    task: Task,
+    examples: Examples,
+    valid: Examples | None,
+    settings: BlendSettings,
+    **how,
 ) -> BlendedModel:
     """Fit a blend and write it into a folder, or load it if it is there.
 

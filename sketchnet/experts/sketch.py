@@ -42,7 +42,9 @@ class SketchExpert(Expert):
 
     def fit(self, train: Sample, valid: Sample) -> np.ndarray:
         model = self._learn(train, valid, {})
-        self.chosen = {"epochs": float(next(record["best_epoch"] for record in model.history if "best_epoch" in record))}
+        self.chosen = {
+            "epochs": float(next(record["best_epoch"] for record in model.history if "best_epoch" in record))
+        }
         return self.logits(valid.rows)
 
     def refit(self, sample: Sample) -> None:

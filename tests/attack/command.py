@@ -59,7 +59,8 @@ class Child:
         sys.stdout.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            _become(self.command, self.here, [write for _, write in pipes], self.before)
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            become(self.command, self.here, [nothing, *(write for _, write in pipes)], self.before)
         for _, write in pipes:
             os.close(write)
         self._pieces: dict[int, list[bytes]] = {read: [] for read, _ in pipes}
@@ -138,15 +139,18 @@ def anonymous(pid: int) -> int:
         return 0
 
 
-def _become(command: Sequence[str], here: Path, outputs: list[int], before: Callable[[], None]) -> None:
-    """Be `sketchnet COMMAND` in a folder, or `python -m reproduction`, as a shell would start it, and end."""
+def become(command: Sequence[str], here: Path, streams: Sequence[int], before: Callable[[], object]) -> None:
+    """Be `sketchnet COMMAND` in a folder, or `python -m reproduction`, as a shell would start it, and end. `streams`
+    are descriptors of its input, its output and its errors.
+    """
     code = 1
     try:
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which what runs in the background ignores
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.chdir(here)
-        for number, target in enumerate([os.open(os.devnull, os.O_RDONLY), *outputs]):
+        for number, target in enumerate(streams):
             os.dup2(target, number)
         sys.stdin = io.TextIOWrapper(open(0, "rb", closefd=False), encoding="utf-8")  # noqa: SIM115
         sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), encoding="utf-8")  # noqa: SIM115

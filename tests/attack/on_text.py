@@ -93,10 +93,12 @@ def _as_the_oracle_says(scene: Scene, content: bytes, tabs: bool) -> bool:
     text = content.decode("utf-8-sig")
     parsed = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabs else ",", strict=True)
     names, *rows = [row for row in parsed if row]
-    encoder = json.loads((scene.here / "out/dataset.json").read_text())["encoder"]
+    described = json.loads((scene.here / "out/dataset.json").read_text())
+    found, encoder = read_shards(scene.here / "out"), described.get("encoder")
+    if encoder is None:  # nothing was learnt, for there was no row to learn from
+        return not rows and found.shape[0] == 0
     missing, kinds = set(encoder["missing"]), encoder["kinds_"]
     rows = [["" if cell in missing else cell for cell in row] for row in rows]
     wanted = oracle(names, rows, kinds, lambda feature: plain_hash(feature, _HASHED))
-    found = read_shards(scene.here / "out")
     entries = list(zip(found.indices.tolist(), found.data.tolist()))
     return [entries[a:b] for a, b in zip(found.indptr, found.indptr[1:])] == wanted

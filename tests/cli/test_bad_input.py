@@ -30,7 +30,10 @@ from tests.cli.planted import TINY
         ("explain rows far.svm", "far.svm:4:7: id '51' is too large; allowed are 1 to 50"),
         ("report rows --data far.svm --columns 60 --out x.html", "far.svm:4:7: id '51' is too large; allowed are 1 to"),
         ("predict rows wide.npz", "wide.npz has 60 columns; the model has 50"),
-        ("predict rows large.svm", "the output for row 0 is not a finite number"),
+        *(
+            (f"{verb} large.svm", "large.svm, by the model rows: the output for row 0 is not a finite number")
+            for verb in ("predict rows", "evaluate rows", "explain rows", "report rows --out x.html --data")
+        ),
         ("predict rows urls.txt --text", "the model was not trained on text"),
         ("predict rows table.csv --format table", "the model was not trained on one"),
         ("predict rows rows.svm --format xml", "--format xml is not possible"),

@@ -100,6 +100,7 @@ def _folder(folder):
         _config(lambda c: c.update(data=[1])),
         _config(lambda c: c["data"].update(classes=["only one"])),
         _config(lambda c: c["data"].update(base="x")),
+        _config(lambda c: c["data"].update(labels=[None])),
         _config(lambda c: c["data"].update(hasher={"surprise": 1})),
         _config(lambda c: c["data"].update(encoder={"format": 1})),
     ],
@@ -117,6 +118,7 @@ def test_damaged_and_hostile_models(spoil, here):
 @pytest.mark.parametrize(
     ("model", "change", "message"),
     [
+        ("rows", lambda data: data.update(labels="both"), "labels 'both' are not possible"),
         ("urls", lambda data: data["hasher"].update(seed="x"), "seed='x' is not possible"),
         ("urls", lambda data: data["hasher"].update(surprise=1), "is damaged: TypeError: "),
         ("table", lambda data: data["encoder"].update(n_columns=-1), "n_columns=-1 is not"),

@@ -12,9 +12,7 @@ from sketchnet.data import CsrBatch, Synthetic, open_shards, read_svmlight, writ
 from sketchnet.data.ngrams import NgramHasher
 from sketchnet.errors import InputError
 from sketchnet.memory import PeakMemory
-from tests.cli.command_line import bad, good
-from tests.cli.command_line import sketchnet as in_process
-from tests.cli.test_project import sketchnet
+from tests.cli.command_line import bad, good, sketchnet
 from tests.data.test_shards import batch, same
 from tests.data.test_svmlight_packed import packer
 
@@ -234,7 +232,7 @@ def test_a_bomb_stays_within_the_budget(kind, tmp_path):
 
 def test_files_without_checksums_are_told_once(tmp_path):
     (tmp_path / "x.svm.zst").write_bytes(pytest.importorskip("zstandard").compress(b"1 1:1\n") * 3)
-    done = in_process("ingest", "x.svm.zst", "out", cwd=tmp_path)
+    done = sketchnet("ingest", "x.svm.zst", "out", cwd=tmp_path)
     said = "sketchnet: x.svm.zst was packed without checksums: damage may go unseen\n"
     assert (done.returncode, done.stderr) == (0, said)
 

@@ -1,12 +1,12 @@
 """`sketchnet predict` between pipes: lines from standard input, readers that leave."""
 
-import contextlib
+import os
 import signal
-import subprocess
-import sys
+from contextlib import contextmanager
 
 from tests.cli.command_line import bad, good
 from tests.cli.planted import N
+from tests.forked import start
 
 
 def test_lines_from_standard_input(world):
@@ -32,43 +32,48 @@ def test_errors_name_the_line_of_standard_input(world):
     bad("predict", "rows", "-", "--norm", "l2", message="--norm is for text", cwd=world)
 
 
-def test_each_line_is_answered_as_it_comes(world):
-    command = [sys.executable, "-m", "sketchnet", "predict", "urls", "-"]
-    with subprocess.Popen(command, cwd=world, stdin=-1, stdout=-1, text=True, bufsize=1) as process:
+@contextmanager
+def piped(*command, cwd, pipes):
+    """Gives the process of a command, what it reads and what it writes; what it says of errors is in a file."""
+    for name in ("given", "said"):
+        os.mkfifo(pipes / name)
+    (pipes / "errors").touch()
+    process = start(*command, cwd=cwd, streams=[pipes / "given", pipes / "said", pipes / "errors"])
+    with open(pipes / "given", "w") as given, open(pipes / "said") as said:
+        yield process, given, said
+
+
+def test_each_line_is_answered_as_it_comes(world, tmp_path):
+    with piped("predict", "urls", "-", cwd=world, pipes=tmp_path) as (process, given, said):
         for line, answer in (("shop.example/login", "bad"), ("news.example/home", "good")):
-            process.stdin.write(line + "\n")
-            process.stdin.flush()
-            assert process.stdout.readline() == answer + "\n"  # while the input is open
-        process.stdin.close()
-        assert process.wait(60) == 0
+            print(line, file=given, flush=True)
+            assert said.readline() == answer + "\n"  # while the input is open
+        given.close()
+        process.join(60)
+        assert process.exitcode == 0
 
 
-def test_a_reader_that_has_had_enough(here):
+def test_a_reader_that_has_had_enough(here, tmp_path):
     (here / "long.svm").write_bytes((here / "rows.svm").read_bytes() * 200)
-    command = [sys.executable, "-m", "sketchnet", "predict", "rows", "long.svm", "--proba"]
-    with subprocess.Popen(command, cwd=here, stdout=-1, stderr=-1, text=True) as process:
-        assert process.stdout.readline() == "label\t-1\t1\n"
-        process.stdout.close()
-        assert process.stderr.read() == ""
-        assert process.wait(60) == 1
+    with piped("predict", "rows", "long.svm", "--proba", cwd=here, pipes=tmp_path) as (process, _, said):
+        assert said.readline() == "label\t-1\t1\n"
+        said.close()
+        process.join(60)
+        assert process.exitcode == 1
+        assert (tmp_path / "errors").read_text() == ""
 
 
-def test_ctrl_c_is_an_answer_of_one_line(here):
-    command = [sys.executable, "-m", "sketchnet", "predict", "rows", "-"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    # What runs the tests in the background may ignore the signal, and children inherit that.
-    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-    with subprocess.Popen(command, cwd=here, **pipes, **heard) as process:
-        process.stdin.write("1 1:1\n")
-        process.stdin.flush()
-        assert process.stdout.readline() in ("1\n", "-1\n")  # it waits for more
+def test_ctrl_c_is_an_answer_of_one_line(here, tmp_path):
+    with piped("predict", "rows", "-", cwd=here, pipes=tmp_path) as (process, given, said):
+        print("1 1:1", file=given, flush=True)
+        assert said.readline() in ("1\n", "-1\n")  # it waits for more
         for _ in range(6):  # one that comes just before it begins to wait is seen only after the next
-            process.send_signal(signal.SIGINT)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(10)
+            os.kill(process.pid, signal.SIGINT)
+            process.join(10)
+            if process.exitcode is not None:
                 break
-        assert process.returncode == 1
-        assert process.stderr.read() == "sketchnet: stopped as asked\n"
+        assert process.exitcode == 1
+        assert (tmp_path / "errors").read_text() == "sketchnet: stopped as asked\n"
 
 
 def test_the_input_is_not_overwritten(world, tmp_path):

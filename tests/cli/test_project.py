@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,14 +12,9 @@ from scipy import sparse
 
 from sketchnet.data import CsrBatch, open_shards, write_svmlight
 from sketchnet.projection import SRHT, CountSketch, Gaussian, Li
-from tests.cli.command_line import sketchnet as in_process
+from tests.cli.command_line import sketchnet
 from tests.data.test_shards import write
-
-
-def sketchnet(*args, cwd):
-    return subprocess.run(
-        [sys.executable, "-m", "sketchnet", *args], cwd=cwd, capture_output=True, text=True, timeout=120
-    )
+from tests.forked import start
 
 
 @pytest.fixture
@@ -167,14 +163,10 @@ _BEFORE_THE_FIRST_UNIT = """from sketchnet.projection import count_sketch
 
 def _stop_early(path, input, *more, code=_BEFORE_THE_FIRST_UNIT):
     """A run of `project INPUT y.npy -k 50` that `code` cuts off."""
-    code = f"""if True:
-        import os, sys
-        {code}
-        from sketchnet.cli import main
-        sys.argv = ["sketchnet", "project", "{input}", "y.npy", "-k", "50", *{more}]
-        main()
-    """
-    assert subprocess.run([sys.executable, "-c", code], cwd=path, timeout=120).returncode == 9
+    code = f"if True:\n        import os\n        {code}"
+    process = start("project", input, "y.npy", "-k", "50", *more, cwd=path, before=partial(exec, code, {}))
+    process.join(120)
+    assert process.exitcode == 9
 
 
 def test_json_for_machines(folder):
@@ -197,6 +189,8 @@ def test_json_for_machines(folder):
         (["bad.svm", "y.npy"], 2, "bad.svm:2:3: "),
         (["x.txt", "y.npy"], 2, "the names do not tell the format of x.txt; give --format "),
         (["bare.svm", "y.npy"], 2, "bare.svm has no features: none of its 2 rows has an entry"),
+        (["bare.npz", "y.npy"], 2, "bare.npz has no features: none of its 2 rows has an entry"),
+        (["bare", "y.npy"], 2, "bare has no features: none of its 2 rows has an entry"),
         (["bad.svm", "y.npy", "--device", "nonsense"], 2, "device 'nonsense' is not possible"),
         (
             ["bad.svm", "y.npy", "--device", "cuda", "--dtype", "float64"],
@@ -225,12 +219,15 @@ def test_errors_are_one_line_and_leave_nothing(folder, args, code, message):
     (path / "bare.svm").write_text("1\n2\n")
     (path / "x.txt").write_text("1 2:3\n")
     (path / "shards").mkdir()
+    sparse.save_npz(path / "bare.npz", sparse.csr_array((2, 0)))
+    write(path / "bare", [CsrBatch(np.zeros(3, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), 0)])
+    before = sorted(path.iterdir())
     done = sketchnet("project", *args, cwd=path)
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
-    assert sorted(p.name for p in path.iterdir()) == ["bad.npz", "bad.svm", "bare.svm", "shards", "x.npz", "x.txt"]
+    assert sorted(path.iterdir()) == before
     assert done.stderr.count("\n") == 1
 
 
@@ -269,5 +266,5 @@ def test_what_is_wrong_with_rows_begins_with_their_file(tmp_path):
         ("odd.npz", "the row offsets begin at 1; in a scipy matrix they begin at 0"),
         ("shards", "row 1 has column id 10; allowed are 0 to 8"),
     ):
-        done = in_process("project", name, "y.npy", cwd=tmp_path)
+        done = sketchnet("project", name, "y.npy", cwd=tmp_path)
         assert (done.returncode, done.stderr) == (2, f"sketchnet: {name}: {message}\n")

@@ -11,6 +11,7 @@ import pytest
 
 from sketchnet.cli import main
 from tests.cli.planted import TINY
+from tests.forked import start
 
 FULL = Path("/dev/full")
 _MODEL = ["config.json", "history.jsonl", "weights.safetensors"]
@@ -43,12 +44,20 @@ def test_closed_input(world):
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
-@pytest.mark.parametrize(
-    "verb", ["data list", "data list --json", "--help", "--version", "predict rows rows.svm", "evaluate rows rows.svm"]
-)
-def test_output_that_is_full(verb, world):
-    done = run(f"{verb} > /dev/full", world)
+@pytest.mark.parametrize("verb", ["data list", "data list --json", "--help", "--version"])
+def test_output_that_is_full(verb, tmp_path):
+    done = run(f"{verb} > /dev/full", tmp_path)
     assert (done.returncode, done.stderr) == (1, "sketchnet: standard output: No space left on device\n")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("verb", ["predict", "evaluate"])
+def test_answers_where_the_output_is_full(verb, world, tmp_path):
+    (tmp_path / "errors").touch()
+    process = start(verb, "rows", "rows.svm", cwd=world, streams=[os.devnull, FULL, tmp_path / "errors"])
+    process.join(60)
+    assert process.exitcode == 1
+    assert (tmp_path / "errors").read_text() == "sketchnet: standard output: No space left on device\n"
 
 
 def test_a_reader_that_leaves_at_once(tmp_path):

@@ -1,21 +1,21 @@
 """`sketchnet train` cut off at any point, and run by two at once."""
 
 import json
+import os
 import random
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
 from sketchnet.data import Synthetic, write_svmlight
+from tests.cli.command_line import good, sketchnet
+from tests.forked import start
 
 OPTIONS = "--components 64 --hidden 32 --epochs 4 --batch-size 64 --set patience=null".split()
 
 
 def command(folder, *options):
-    return [sys.executable, "-m", "sketchnet", "train", "rows.svm", "--out", str(folder), *OPTIONS, *options]
+    return ["train", "rows.svm", "--out", str(folder), *OPTIONS, *options]
 
 
 def model(folder):
@@ -40,36 +40,35 @@ def here(tmp_path):
 def test_killed_and_resumed_equals_uninterrupted(optimiser, kills, here):
     """SIGKILL at random points, each time resumed: the same weights and history as those of a single run."""
     rng, options = random.Random(kills), ["--set", f"optimiser={optimiser}", "--set", "rate=0.002"]
-    start = time.monotonic()
-    subprocess.run(command(here / "whole", *options), check=True, capture_output=True, cwd=here)
-    duration = time.monotonic() - start
+    began = time.monotonic()
+    good(*command(here / "whole", *options), cwd=here)
+    duration = time.monotonic() - began
     out = here / "resumed"
     for _ in range(kills):
-        process = subprocess.Popen(
-            command(out, *options), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=here
-        )
-        while not out.exists() and process.poll() is None:
+        process = start(*command(out, *options), cwd=here)
+        while not out.exists() and process.is_alive():
             time.sleep(0.002)
-        time.sleep(rng.uniform(0, 0.4 * duration))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    subprocess.run(command(out, *options), check=True, capture_output=True, cwd=here)
+        time.sleep(rng.uniform(0, 0.8 * duration))
+        process.kill()
+        process.join()
+    good(*command(out, *options), cwd=here)
     assert model(out) == model(here / "whole")
 
 
 def test_asked_to_stop_it_saves_and_goes_on_later(here):
-    subprocess.run(command(here / "whole"), check=True, capture_output=True, cwd=here)
-    process = subprocess.Popen(command(here / "x"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=here)
-    for line in process.stdout:
-        if line.startswith("epoch 1"):
-            break
-    second = subprocess.run(command(here / "x"), capture_output=True, text=True, cwd=here)
-    process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=60)
-    if process.returncode:  # else it had ended before
-        assert process.returncode == 1
-        assert "stopped as asked; run the same command again" in errors
+    good(*command(here / "whole"), cwd=here)
+    os.mkfifo(here / "said")
+    (here / "errors").touch()
+    process = start(*command(here / "x"), cwd=here, streams=[os.devnull, here / "said", here / "errors"])
+    with open(here / "said") as said:
+        assert any(line.startswith("epoch 1") for line in said)
+        second = sketchnet(*command(here / "x"), cwd=here)
+        process.terminate()
+        process.join(60)
+    if process.exitcode:  # else it had ended before
+        assert process.exitcode == 1
+        assert "stopped as asked; run the same command again" in (here / "errors").read_text()
         assert second.returncode == 1
         assert "another process is writing" in second.stderr
-    subprocess.run(command(here / "x"), check=True, capture_output=True, cwd=here)
+    good(*command(here / "x"), cwd=here)
     assert model(here / "x") == model(here / "whole")

@@ -4,9 +4,6 @@ import json
 import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from itertools import islice
 
@@ -16,7 +13,9 @@ from sketchnet.data import Synthetic, ingest, open_shards, shards, write_svmligh
 from sketchnet.data.sources import SyntheticSource
 from sketchnet.errors import InputError, StorageError
 from sketchnet.storage import workspace
+from tests.cli.command_line import good
 from tests.data.test_shards import same
+from tests.forked import start
 from tests.other_writer import held_by_another
 
 DATA = Synthetic(n=2000, d=500, density=0.02, seed=3)
@@ -73,28 +72,28 @@ def test_killed_and_resumed_equals_uninterrupted(verb, kills, tmp_path):
     rng = random.Random(kills)
     if verb == "synth":
         options, last = ["-n", "400000", "-d", "100000", "--density", "3e-4"], "test/dataset.json"
-        command = [sys.executable, "-m", "sketchnet", "synth"]
+        command = ["synth"]
     else:
         write_svmlight(tmp_path / "x.svm.gz", Synthetic(n=20_000, d=10**6, density=5e-5).rows(slice(0, 20_000)))
         options, last = ["--memory", "22MB"], "dataset.json"
-        command = [sys.executable, "-m", "sketchnet", "ingest", str(tmp_path / "x.svm.gz")]
-    start = time.monotonic()
-    subprocess.run([*command, str(tmp_path / "whole"), *options], check=True, capture_output=True)
-    duration = time.monotonic() - start
+        command = ["ingest", "x.svm.gz"]
+    began = time.monotonic()
+    good(*command, "whole", *options, cwd=tmp_path)
+    duration = time.monotonic() - began
     assert len(list((tmp_path / "whole").rglob("shard-*"))) >= 3
     out = tmp_path / "resumed"
     for _ in range(kills):
-        process = subprocess.Popen([*command, str(out), *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while not out.exists() and process.poll() is None:
+        process = start(*command, "resumed", *options, cwd=tmp_path)
+        while not out.exists() and process.is_alive():
             time.sleep(0.002)
         time.sleep(rng.uniform(0, 0.7 * duration))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.kill()
+        process.join()
         if (out / last).exists():  # it had ended: compare, and start anew
-            subprocess.run([*command, str(out), *options], check=True, capture_output=True)
+            good(*command, "resumed", *options, cwd=tmp_path)
             assert contents(out) == contents(tmp_path / "whole")
             shutil.rmtree(out)
-    subprocess.run([*command, str(out), *options], capture_output=True, check=True)
+    good(*command, "resumed", *options, cwd=tmp_path)
     assert contents(out) == contents(tmp_path / "whole")
 
 

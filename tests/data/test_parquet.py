@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -187,6 +188,45 @@ def test_a_bomb_stays_within_the_limit(kind, tmp_path):
     assert used.peak < 8 << 20
 
 
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_pages_that_are_unpacked_at_once_stay_within_the_limit(dictionary, tmp_path):
+    """Texts as long as to fill a page of 24 MB, or a dictionary of it, which pyarrow copies."""
+    texts = [f"{i:03}" * 8000 for i in range(1000)]
+    path = put(tmp_path, {"a": texts, "b": [1] * 1000}, use_dictionary=dictionary, compression="zstd")
+    needed, encoder = (72 if dictionary else 24) * 10**6, TableEncoder(n_columns=9)
+    with pytest.raises(InputError, match=f"{path}: row group 0 takes {needed // 10**6},...,... bytes at once"):
+        read(path, encoder=encoder, limits=Limits(window=needed))
+    assert sum(batch.n_rows for batch in read(path, encoder=encoder, limits=Limits(window=needed + (1 << 20)))) == 1000
+    without, small = TableEncoder(ignore=["a"], n_columns=9), Limits(window=1 << 20)
+    with PeakMemory() as used:
+        assert sum(batch.n_rows for batch in read(path, encoder=without, limits=small)) == 1000
+    assert used.peak < 8 << 20
+
+
+def test_pages_of_columns_add_up(tmp_path):
+    texts = [f"{i:03}" * 2000 for i in range(1000)]
+    path = put(tmp_path, {"a": texts, "indices": [[1]] * 1000, "b": texts}, use_dictionary=False, compression="zstd")
+    parquet_claims.check_pages(path, ["a", "indices"], 7_000_000)
+    with pytest.raises(InputError, match="row group 0 takes 12,0..,... bytes at once; allowed are 7,000,000"):
+        parquet_claims.check_pages(path, ["a", "indices", "b"], 7_000_000)
+    assert sum(batch.n_rows for batch in read(path, limits=Limits(window=1 << 20))) == 1000  # a and b are not read
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_pages_are_those_that_were_written(statistics, tmp_path):
+    """Also behind headers that are long."""
+    texts = [chr(97 + i % 26) * 1000 for i in range(40_000)]
+    how = {"use_dictionary": False, "data_page_size": 1 << 16, "write_statistics": statistics}
+    path = put(tmp_path, {"a": texts}, row_group_size=20_000, **how)
+    with open(path, "rb") as file:
+        for group in parquet_claims._groups(path, path.stat().st_size):
+            ((name, column),) = parquet_claims._columns(group)
+            sizes = [size for _, size in parquet_claims._pages(file, column)]
+            assert name == b"a"
+            assert sum(sizes) == pytest.approx(20_000 * 1004, rel=0.001)
+            assert len(sizes) > 10
+
+
 def test_equal_lists_are_no_bomb(tmp_path):
     path = put(tmp_path, {"indices": [[1, 2, 3]] * 20_000})
     assert sum(batch.n_rows for batch in read(path, limits=Limits(window=1 << 20))) == 20_000
@@ -200,6 +240,17 @@ def test_damaged_claims_are_none(tmp_path):
         for bit in (1, 16, 128):
             path.write_bytes(content[:at] + bytes([content[at] ^ bit]) + content[at + 1 :])
             parquet_claims._claims(path, len(content))
+            parquet_claims.check_pages(path, ["indices", "label"], 1)
+
+
+def test_damaged_pages_are_none(tmp_path):
+    path = put(tmp_path, {"indices": [[1, 2, 3]] * 2, "label": [1, 2]})
+    content = path.read_bytes()
+    for at in range(len(content)):
+        for bit in (1, 16, 128):
+            path.write_bytes(content[:at] + bytes([content[at] ^ bit]) + content[at + 1 :])
+            with suppress(InputError):
+                parquet_claims.check_pages(path, ["indices", "label"], 1 << 20)
 
 
 def test_texts_as_views(tmp_path):

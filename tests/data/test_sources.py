@@ -3,7 +3,6 @@
 import gzip
 import json
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,10 +13,12 @@ from sketchnet.data.ngrams import NgramHasher
 from sketchnet.data.npz import open_npz
 from sketchnet.data.sources import NpzSource, SvmlightSource, TableSource, TextSource
 from sketchnet.errors import InputError
+from sketchnet.memory import PeakMemory
 from sketchnet.storage import replacing, workspace
 from tests.data.parquet_writing import write_parquet
 from tests.data.test_ingest import Interrupted, contents
 from tests.data.test_shards import batch
+from tests.forked import answer_of
 
 
 def svmlight(folder):
@@ -266,16 +267,13 @@ def test_options_must_be_plain(tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-MEASURE = """
-import sys
-from sketchnet.cli import app
-from sketchnet.memory import PeakMemory
-warm, *args = sys.argv[1:]
-app(["ingest", warm, warm + ".out", *args[2:]], standalone_mode=False)  # loads and compiles
-with PeakMemory() as used:
-    app(["ingest", *args], standalone_mode=False)
-print(used.peak)
-"""
+def memory_used(warm: str, large: str, out: str, *options: str) -> int:
+    from sketchnet.cli import app
+
+    app(["ingest", warm, f"{warm}.out", *options], standalone_mode=False)  # loads and compiles
+    with PeakMemory() as used:
+        app(["ingest", large, out, *options], standalone_mode=False)
+    return used.peak
 
 
 @pytest.mark.parametrize("kind", ["svmlight", "gz", "text", "table", "npz"])
@@ -297,9 +295,7 @@ def test_memory_stays_inside_the_budget(kind, tmp_path):
             sparse.save_npz(path, batch(8000 * size).scipy(), compressed=False)
     options = {"text": ["--text"], "table": ["--columns", "1000000"]}.get(kind, [])
     paths = [str(tmp_path / "small" / name), str(tmp_path / "large" / name), str(tmp_path / "out")]
-    command = [sys.executable, "-c", MEASURE, *paths, *options, "--memory", "60MB"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert int(done.stdout.split()[-1]) < 60e6
+    assert answer_of(memory_used, *paths, *options, "--memory", "60MB") < 60e6
 
 
 def test_label_digits_of_text_are_not_lost(file):
