@@ -15,10 +15,10 @@ class FactorisationMachine(SparseNetwork):
 
     name = "factorisation machine"
     defaults: ClassVar = {
-        "factors": 16, "table_rate": 3e-3, "rate": 3e-3, "l2": 1e-4, "deviation": 0.05, "epochs": 30, "batch": 256,
+        "factors": 16, "table_rate": 1e-2, "rate": 1e-2, "l2": 1e-4, "deviation": 0.05, "epochs": 50, "batch": 256,
     }  # fmt: skip
     space: ClassVar = {
-        "factors": (4, 16, 64), "table_rate": (3e-4, 1e-3, 3e-3, 1e-2), "l2": (0.0, 1e-5, 1e-4, 1e-3),
+        "factors": (4, 16, 64), "table_rate": (1e-3, 3e-3, 1e-2, 3e-2), "l2": (0.0, 1e-5, 1e-4, 1e-3),
         "deviation": (0.01, 0.05, 0.1), "batch": (128, 256, 1024),
     }  # fmt: skip
 

@@ -69,7 +69,7 @@ class RealMlp(TabularNetwork):
     def _learn(self, X, y, settings, valid, deadline) -> None:
         super()._learn(X, y, settings, valid, deadline)
         if valid is not None:
-            settings["best"] = int(self._model.fit_params_[0]["stop_epoch"])
+            settings["best"] = int(self._model.fit_params_["stop_epoch"]["cross_entropy"])
 
 
 class TabM(TabularNetwork):
@@ -78,10 +78,10 @@ class TabM(TabularNetwork):
     name = "TabM"
     needs_held_back_rows = True
     defaults: ClassVar = {
-        "members": 16, "width": 256, "blocks": 2, "rate": 2e-3, "dropout": 0.1, "decay": 0.0, "batch": 256,
+        "members": 8, "width": 128, "blocks": 2, "rate": 2e-3, "dropout": 0.1, "decay": 0.0, "batch": 256,
     }  # fmt: skip
     space: ClassVar = {
-        "members": (8, 16, 32), "width": (128, 256), "blocks": (2, 3), "rate": (5e-4, 1e-3, 2e-3, 4e-3),
+        "members": (4, 8, 16), "width": (64, 128, 256), "blocks": (2, 3), "rate": (5e-4, 1e-3, 2e-3, 4e-3),
         "dropout": (0.0, 0.1, 0.3), "decay": (0.0, 1e-4, 1e-2), "batch": (256, 1024),
     }  # fmt: skip
 
@@ -89,6 +89,6 @@ class TabM(TabularNetwork):
         return pytabkit.TabM_D_Classifier(
             device="cpu", random_state=self.seed, n_threads=n_threads(), tabm_k=settings["members"],
             d_block=settings["width"], n_blocks=settings["blocks"], lr=settings["rate"], dropout=settings["dropout"],
-            weight_decay=settings["decay"], batch_size=settings["batch"], patience=8, n_epochs=100,
+            weight_decay=settings["decay"], batch_size=settings["batch"], patience=5, n_epochs=50,
             val_metric_name="cross_entropy",
         )  # fmt: skip

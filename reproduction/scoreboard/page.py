@@ -157,14 +157,14 @@ def _rules(scores: list[Score]) -> Iterator[str]:
     yield ""
     yield (
         f"- **Budget.** A rival's settings are searched for {TIMES_DEFAULT} times the seconds that the default takes "
-        f"to fit the set, at least one whole fit (which is cut after {LEAST_SECONDS / 60:.0f} minutes, where it goes in "
-        f"rounds and the search has less), in up to {MOST_TRIALS} trials: its usual settings, then random ones from "
+        f"to fit the set, at least one whole fit (which is cut after {LEAST_SECONDS / 60:.0f} minutes, where it goes "
+        f"in rounds and the search has less), in up to {MOST_TRIALS} trials: its usual settings, then random ones from "
         "its space below. Lists of rivals, spaces and budgets were fixed before anything was measured."
     )
     yield (
         f"- **Choice.** By log loss on {HELD_BACK}. They also choose rounds and epochs. Then the rival is fitted to "
-        f"all training rows; {', '.join(_names(lambda rival: rival.needs_held_back_rows))} cannot learn without held-back "
-        "rows and keeps them back. The search is made with the first seed, and other seeds take what it found."
+        f"all training rows; {', '.join(_names(lambda rival: rival.needs_held_back_rows))} cannot learn without "
+        "held-back rows and keeps them back. The search is made with the first seed; others take what it found."
     )
     yield (
         f"- **Figures.** Means over seeds {', '.join(map(str, seeds))}. Error is the share of wrong rows, with several "
