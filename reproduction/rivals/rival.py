@@ -35,6 +35,7 @@ class Rival(ABC):
     def __init__(self, *, seed: int = 0, device: str = "cpu"):
         self.seed = seed
         self.device = device
+        self.labels: list[int] | None = None  # the numbers that several labels have, where not all are learnt
         self.conversion = 0.0  # seconds taken to write rows in a format of the rival's own; no part of its time
 
     def grid(self, X, y) -> list[dict]:

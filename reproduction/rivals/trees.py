@@ -54,14 +54,16 @@ class CategoricalLightGBM(LightGBM):
             return super()._learn(X, y, settings, valid, deadline)
         few, parameters = self._few(X, y, settings), self._parameters(settings)
         held = None if valid is None else self._columns.transform(valid[0])
-        rounds = settings["rounds"] if isinstance(settings["rounds"], list) else [settings["rounds"]] * y.shape[1]
+        known = settings["rounds"] if isinstance(settings["rounds"], dict) else {}
+        other = int(np.median(list(known.values()))) if known else settings["rounds"]
+        names = [str(name) for name in self.labels or range(y.shape[1])]
         self._parts = []
-        for label in range(y.shape[1]):
+        for label, name in enumerate(names):
             now = time.perf_counter()
             own = None if held is None else (held, valid[1][:, label])
             until = now + (deadline - now) / (y.shape[1] - label)
-            self._parts.append(self._boost(parameters, (few, y[:, label]), own, rounds[label], until))
-        settings["rounds"] = [best for _, best in self._parts]
+            self._parts.append(self._boost(parameters, (few, y[:, label]), own, known.get(name, other), until))
+        settings["rounds"] = {name: best for name, (_, best) in zip(names, self._parts)}
 
     def _outputs(self, X):
         if not self.several_labels_:

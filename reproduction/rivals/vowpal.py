@@ -53,13 +53,13 @@ class VowpalWabbit(Rival):
                 old.unlink()
             # Rows are often sorted by class, which online learning does not forgive.
             order = random.shuffled(X.shape[0], self.seed, random.STREAM_SHUFFLE)
-            labels = _names(y) if self.several_labels_ else y + 1 if classes > 2 else 2 * y - 1
+            labels = _costs(y) if self.several_labels_ else y + 1 if classes > 2 else 2 * y - 1
             self._write(path / "train.txt", X[order], labels[order])
             self._written = X, y
         how = f"--loss_function {settings['loss']} -l {settings['rate']} --l2 {settings['l2']} -b {bits}"
         how += " -q ::" if pairs else ""
         if self.several_labels_:
-            how += f" --multilabel_oaa {classes}"
+            how += f" --csoaa {classes}"
         elif classes > 2:
             how += f" --oaa {classes}"
         how += f" --nn {settings['hidden']} --inpass --random_seed {self.seed}" if settings["hidden"] else ""
@@ -67,6 +67,8 @@ class VowpalWabbit(Rival):
         self._run(f"-d {path / 'train.txt'} {repeats} {how} -f {path / 'model.vw'}")
 
     def _decide(self, X) -> np.ndarray:
+        if self.several_labels_:
+            return super()._decide(X)
         path = self._folder
         self._write(path / "rows.txt", X, None)
         self._run(f"-t -i {path / 'model.vw'} -d {path / 'rows.txt'} -p {path / 'found.txt'}")
@@ -75,11 +77,14 @@ class VowpalWabbit(Rival):
 
     def _outputs(self, X) -> np.ndarray:
         path = self._folder
-        self._write(path / "rows.txt", X, None)
+        # Costs are told of labels that a row names.
+        names = _costs(np.zeros((X.shape[0], len(self.classes_)))) if self.several_labels_ else None
+        self._write(path / "rows.txt", X, names)
         self._run(f"-t -i {path / 'model.vw'} -d {path / 'rows.txt'} -r {path / 'raw.txt'}")
         with open(path / "raw.txt", encoding="ascii") as file:
             margins = [[float(word.rpartition(":")[2]) for word in line.split()] for line in file if line.strip()]
-        return np.array(margins).reshape(X.shape[0], -1)
+        found = np.array(margins).reshape(X.shape[0], -1)
+        return -found if self.several_labels_ else found
 
     def _run(self, arguments: str) -> None:
         library("vowpalwabbit", self.name).Workspace(f"{arguments} --quiet").finish()
@@ -118,9 +123,11 @@ def _bits(n_columns: int, classes: int, hidden: int) -> int:
     return min(_MOST_BITS, max(18, ceil(log2(n_columns)) + outputs + ceil(log2(hidden + 1))))
 
 
-def _names(y: np.ndarray) -> np.ndarray:
-    """The numbers of a row's labels, as one text."""
-    return np.array([",".join(map(str, np.flatnonzero(row))) for row in y])
+def _costs(y: np.ndarray) -> np.ndarray:
+    """By row, as one text, the cost of each label: -1 for a label that it has, else 1. Labels of their own
+    (`--multilabel_oaa`) have no margins that could be read.
+    """
+    return np.array([" ".join(f"{at}:{-1 if has else 1}" for at, has in enumerate(row, 1)) for row in y])
 
 
 def _same(written: tuple, given: tuple) -> bool:

@@ -67,6 +67,7 @@ class Contestant:
         several = y.ndim == 2
         self._learnt = np.flatnonzero(y.any(axis=0) & ~y.all(axis=0)) if several else None
         self._shares = (y.sum(axis=0) + 1) / (len(y) + 2) if several else None
+        self.rival.labels = self._learnt.tolist() if several else None
         held = None if valid is None else (valid.view(self.rival.view), self._targets(valid.y))
         self.rival.fit(part.view(self.rival.view), self._targets(y), settings, valid=held, seconds=seconds)
         if valid is not None and self.rival.gives == "margins":

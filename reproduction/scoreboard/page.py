@@ -258,8 +258,8 @@ def _settings(settings: dict) -> str:
 
 
 def _word(value) -> str:
-    if isinstance(value, list):
-        return f"{min(value)} to {max(value)}"
+    if isinstance(value, dict):  # of labels
+        return f"{min(value.values())} to {max(value.values())}"
     return (
         {True: "yes", False: "no"}[value]
         if isinstance(value, bool)
