@@ -14,7 +14,7 @@ from reproduction.rivals.rival import Rival
 
 class NaiveBayesSvm(Rival):
     """Ratios are of the rows that have a column, as in the paper, which counts words once; values are kept. `share` of
-    a weight is its own, the rest the mean size of all.
+    a weight is its own, the rest the mean size of all; the bias moves with that, so that the mean margin stays.
     """
 
     name = "NB-SVM"
@@ -50,9 +50,9 @@ class NaiveBayesSvm(Rival):
             warnings.filterwarnings("ignore", "Liblinear failed to converge")  # large C: what it has reached counts
             model.fit(weighed, positive)
         weights = model.coef_.ravel()
-        mean = np.abs(weights).mean()
-        share = settings["share"]
-        return ratios * ((1 - share) * mean + share * weights), float(model.intercept_[0])
+        mixed = (1 - settings["share"]) * np.abs(weights).mean() + settings["share"] * weights
+        bias = float(model.intercept_[0] + (weighed @ (weights - mixed)).mean())
+        return ratios * mixed, bias
 
     def _outputs(self, X):
         return self._columns.transform(X) @ self._weights + self._biases

@@ -260,13 +260,9 @@ def _settings(settings: dict) -> str:
 def _word(value) -> str:
     if isinstance(value, dict):  # of labels
         return f"{min(value.values())} to {max(value.values())}"
-    return (
-        {True: "yes", False: "no"}[value]
-        if isinstance(value, bool)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _name(rival: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from reproduction.rivals import Rival
 
 TIMES_DEFAULT = 10  # a search has so many times the seconds of the default's fit on the same set
-LEAST_SECONDS = 1800.0  # that a rival's first trial, and its last fit, may take where the search has less: a whole fit
+LEAST_SECONDS = 900.0  # that a rival's first trial, and its last fit, may take where the search has less: a whole fit
 MOST_TRIALS = 20  # the first is the rival's usual settings, the others are drawn from its space
 HELD_BACK = "a random tenth of the training rows, the same for all rivals"
 SEEDS = (0, 1, 2)  # the first one's search chooses the settings of all

@@ -58,7 +58,7 @@ def test_everything_is_measured(folder):
     for run in (ours, *rivals):
         assert "failed" not in run
         assert run["error"] < 20
-        assert 0 < run["log_loss"] < 0.5
+        assert 0 < run["log_loss"] < 1.5
         assert run["auc"] > 0.95
         assert run["peak_mib"] > 50
         for name in ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "predict_cpu_seconds"):
