@@ -14,7 +14,7 @@ from reproduction.rivals.rival import Rival
 
 class NaiveBayesSvm(Rival):
     """Ratios are of the rows that have a column, as in the paper, which counts words once; values are kept. `share` of
-    a weight is its own, the rest the mean size of all; the bias moves with that, so that the mean margin stays.
+    a weight is its own, the rest the mean size of all; scale and bias of what that gives are learnt from the same rows.
     """
 
     name = "NB-SVM"
@@ -51,8 +51,10 @@ class NaiveBayesSvm(Rival):
             model.fit(weighed, positive)
         weights = model.coef_.ravel()
         mixed = (1 - settings["share"]) * np.abs(weights).mean() + settings["share"] * weights
-        bias = float(model.intercept_[0] + (weighed @ (weights - mixed)).mean())
-        return ratios * mixed, bias
+        margins = weighed @ mixed
+        unit = 1 / max(float(margins.std()), 1e-30)
+        line = LinearSVC(random_state=self.seed, dual=False).fit(margins[:, None] * unit, positive)
+        return ratios * mixed * (float(line.coef_[0, 0]) * unit), float(line.intercept_[0])
 
     def _outputs(self, X):
         return self._columns.transform(X) @ self._weights + self._biases
