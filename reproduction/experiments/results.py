@@ -18,6 +18,19 @@ def why_none(record: dict) -> tuple[str, str] | None:
     return next(((kind, str(record["found"][kind])) for kind in ("missing", "failed") if kind in record["found"]), None)
 
 
+def append_line(path: Path, record: dict) -> None:
+    """Append a record as a line of JSON; it is on the disk when this returns."""
+    with writing(path), open(path, "a+b") as file:
+        file.seek(0, os.SEEK_END)
+        if file.tell() > 0:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # a line that was cut off
+                file.write(b"\n")
+        file.write(json.dumps(record).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
 class Results:
     """The measurements of a file, by (scale, cell, seed); of two with the same place the later one counts.
 
@@ -68,15 +81,7 @@ class Results:
         """Append a measurement; it is on the disk when this returns."""
         record = {"scale": scale, "recipe": cell.recipe, "settings": cell.settings, "seed": seed, "found": found}
         record |= {"circumstances": circumstances}
-        with writing(self.path), open(self.path, "a+b") as file:
-            file.seek(0, os.SEEK_END)
-            if file.tell() > 0:
-                file.seek(-1, os.SEEK_END)
-                if file.read(1) != b"\n":  # a line that was cut off
-                    file.write(b"\n")
-            file.write(json.dumps(record).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(self.path, record)
         self._keep(record)
         if "failed" in found:
             self.failures.append(found["failed"])

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from reproduction.rivals.boosting import LightGBM, XGBoost
 from reproduction.rivals.embedding import EmbeddingNetwork
+from reproduction.rivals.factorisation import FactorisationMachine
 from reproduction.rivals.linear import L1Svm, LinearSvm, LogisticRegression, SparseLogisticRegression
+from reproduction.rivals.naive_bayes_svm import NaiveBayesSvm
 from reproduction.rivals.ours import ON_PROJECTIONS, Sketch
 from reproduction.rivals.pegasos import Pegasos
 from reproduction.rivals.perceptron import Perceptron
@@ -30,6 +32,8 @@ RIVALS: dict[str, type[Rival]] = {
     "lightgbm": LightGBM,
     "mlp": Perceptron,
     "embedding": EmbeddingNetwork,
+    "nbsvm": NaiveBayesSvm,
+    "fm": FactorisationMachine,
     "sketchnet": Sketch,
 }
 

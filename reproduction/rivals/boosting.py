@@ -82,37 +82,52 @@ class LightGBM(Boosting):
         return [*grid, {"width": 20_000, "leaves": 8}, {"rate": 0.05}, {"leaves": 127}]
 
     def _learn(self, X, y, settings, valid, deadline) -> None:
-        lightgbm = library("lightgbm", self.name)
         few = self._few(X, y, settings)
-        classes = len(self.classes_)
+        held = None if valid is None else self._held_back(valid)
+        parameters = self._parameters(settings)
+        self._model, self._best = self._boost(parameters, (few, y), held, settings["rounds"], deadline)
+        settings["rounds"] = self._best
+
+    def _parameters(self, settings: dict) -> dict:
+        classes = 2 if self.several_labels_ else len(self.classes_)
         parameters = {
             "learning_rate": settings["rate"], "num_leaves": settings["leaves"], "max_bin": _BINS,
             "feature_fraction": settings["share"], "min_data_in_leaf": settings["leaf_rows"], "seed": self.seed,
             "num_threads": n_threads(), "verbosity": -1, "force_col_wise": True, "deterministic": True,
             "min_data_in_bin": 1, "feature_pre_filter": False,
-        }  # fmt: skip
-        parameters |= {"objective": "multiclass", "num_class": classes} if classes > 2 else {"objective": "binary"}
+        } | self._more_parameters(settings)  # fmt: skip
+        several = {"objective": "multiclass", "num_class": classes}
+        return parameters | (several if classes > 2 else {"objective": "binary"})
+
+    def _boost(self, parameters: dict, rows: tuple, held, rounds: int, deadline: float):
+        """(the trees, the number of rounds with the least held-back loss, or of all)."""
+        lightgbm = library("lightgbm", self.name)
 
         def stop_at_deadline(state) -> None:
             if time.perf_counter() > deadline:
                 raise lightgbm.callback.EarlyStopException(state.iteration, state.evaluation_result_list or [])
 
         stop_at_deadline.order = 40  # after those that note the losses
-        rows = lightgbm.Dataset(few, y, params=parameters)
+        categorical = self._categorical()
+        learnt = lightgbm.Dataset(*rows, params=parameters, categorical_feature=categorical)
         how = {"callbacks": [stop_at_deadline]}
         losses: dict = {}
-        if valid is not None:
-            held, labels = self._held_back(valid)
-            how["valid_sets"] = [lightgbm.Dataset(held, labels, reference=rows, params=parameters)]
+        if held is not None:
+            how["valid_sets"] = [lightgbm.Dataset(*held, reference=learnt, params=parameters)]
             record = lightgbm.record_evaluation(losses)
             how["callbacks"] = [record, lightgbm.early_stopping(_PATIENCE, verbose=False), stop_at_deadline]
-        self._model = lightgbm.train(parameters, rows, settings["rounds"], **how)
-        if valid is not None:
-            (curve,) = losses["valid_0"].values()
-            settings["rounds"] = self._best = int(np.argmin(curve)) + 1
-        else:
-            self._best = self._model.current_iteration()
+        model = lightgbm.train(parameters, learnt, rounds, **how)
+        if held is None:
+            return model, model.current_iteration()
+        (curve,) = losses["valid_0"].values()
+        return model, int(np.argmin(curve)) + 1
 
-    def _decide(self, X) -> np.ndarray:
+    def _more_parameters(self, settings: dict) -> dict:
+        return {}
+
+    def _categorical(self) -> list[int]:
+        return []
+
+    def _outputs(self, X) -> np.ndarray:
         found = self._model.predict(self._columns.transform(X), num_iteration=self._best, num_threads=n_threads())
-        return found.argmax(axis=1) if found.ndim == 2 else (found > 0.5).astype(np.int64)
+        return found if found.ndim == 2 else np.column_stack([1 - found, found])

@@ -36,6 +36,11 @@ class FewColumns:
             self._keep(np.sort(self._kept[best]), X.shape[1])
         return self
 
+    @property
+    def n_columns(self) -> int:
+        """The width of what `transform` returns."""
+        return self.width if self.kind == "hashed" else max(1, len(self._kept))
+
     def transform(self, X: sparse.csr_array) -> sparse.csr_matrix:
         """A matrix of the older kind, which XGBoost and LightGBM want. Its values are its own."""
         if self.kind == "hashed":
@@ -47,7 +52,7 @@ class FewColumns:
         known = places >= 0
         ends = np.concatenate([[0], np.cumsum(known)])[X.indptr]
         arrays = X.data[known], places[known].astype(np.int32), ends.astype(np.int32)
-        return sparse.csr_matrix(arrays, shape=(X.shape[0], max(1, len(self._kept))))
+        return sparse.csr_matrix(arrays, shape=(X.shape[0], self.n_columns))
 
     def _keep(self, columns: np.ndarray, n_columns: int) -> None:
         self._kept, self._numbers = columns, None

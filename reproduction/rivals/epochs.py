@@ -10,26 +10,26 @@ from math import inf
 def best_epoch(
     epochs: int,
     learn: Callable[[], None],
-    count_wrong: Callable[[], int] | None,
+    find_loss: Callable[[], float] | None,
     keep: Callable[[], None],
     deadline: float,
     patience: int = 5,
 ) -> int:
-    """Call `learn` for each epoch and `keep` after those with the fewest wrong rows so far; the last kept one.
+    """Call `learn` for each epoch and `keep` after those with the least loss (wrong rows) so far; the last kept one.
 
-    Of epochs with equally many the last is kept: few rows cannot tell them apart, and losses still fall. Without
-    `count_wrong` all epochs are learnt. After the deadline none begins, nor after `patience` epochs without a better
+    Of epochs with the same loss the last is kept: few rows cannot tell them apart, and they still learn. Without
+    `find_loss` all epochs are learnt. After the deadline none begins, nor after `patience` epochs without a better
     one.
     """
-    best, better, fewest = 0, 0, inf
+    best, better, least = 0, 0, inf
     for epoch in range(1, epochs + 1):
         learn()
-        wrong = -epoch if count_wrong is None else count_wrong()
-        if wrong < fewest:
+        loss = -epoch if find_loss is None else find_loss()
+        if loss < least:
             better = epoch
-        if wrong <= fewest:
-            best, fewest = epoch, wrong
-            if count_wrong is not None:
+        if loss <= least:
+            best, least = epoch, loss
+            if find_loss is not None:
                 keep()
         if epoch - better >= patience or time.perf_counter() > deadline:
             break

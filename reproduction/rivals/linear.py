@@ -19,7 +19,9 @@ class Liblinear(Rival):
     # `strength` is C times the mean squared norm of the rows, so that scaling the data changes nothing.
     defaults: ClassVar = {"strength": 3.0}
     strengths = (3, 1, 10, 0.3, 30, 0.1, 100)
+    space: ClassVar = {"strength": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)}
     packages = ("sklearn.linear_model", "sklearn.multiclass", "sklearn.svm")
+    takes_several_labels = True
 
     def grid(self, X, y) -> list[dict]:
         return [{"strength": float(strength)} for strength in self.strengths]
@@ -32,21 +34,25 @@ class Liblinear(Rival):
             self._columns = FewColumns("seen").fit(X, y)
             self._model = self._make(settings["strength"] / size).fit(self._columns.transform(X), y)
 
-    def _decide(self, X) -> np.ndarray:
-        return self._model.predict(self._columns.transform(X))
-
     @abstractmethod
     def _make(self, C: float): ...
 
 
 class LinearSvm(Liblinear):
     name = "LIBLINEAR"
+    gives = "margins"
     options: ClassVar = {}
 
     def _make(self, C):
+        from sklearn.multiclass import OneVsRestClassifier
         from sklearn.svm import LinearSVC
 
-        return LinearSVC(C=C, random_state=self.seed, **self.options)
+        model = LinearSVC(C=C, random_state=self.seed, **self.options)
+        return OneVsRestClassifier(model) if self.several_labels_ else model
+
+    def _outputs(self, X):
+        margins = self._model.decision_function(self._columns.transform(X))
+        return margins.reshape(len(margins), -1)
 
 
 class L1Svm(LinearSvm):
@@ -60,6 +66,7 @@ class LogisticRegression(Liblinear):
     name = "logistic regression"
     strengths = (30, 10, 100, 300, 3, 1000)
     defaults: ClassVar = {"strength": 30.0}
+    space: ClassVar = {"strength": (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)}
 
     def _make(self, C):
         from sklearn.linear_model import LogisticRegression as Model
@@ -67,6 +74,9 @@ class LogisticRegression(Liblinear):
 
         model = Model(solver="liblinear", C=C, random_state=self.seed)
         return OneVsRestClassifier(model.set_params(**self._options(model)))
+
+    def _outputs(self, X):
+        return self._model.predict_proba(self._columns.transform(X))
 
     def _options(self, model) -> dict:
         return {}

@@ -69,14 +69,9 @@ def measure(
     find_rival(rival)
     budget = check_real("budget", budget)
     limit = _LEAST_LIMIT + _SEARCHES * budget if limit is None else check_real("limit", limit)
-    package = str(Path(__file__).parents[2])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
-    environment.pop(
-        "OMP_WAIT_POLICY", None
-    )  # which the command line set for itself: a rival's threads wait as they like
     command = [sys.executable, "-m", "reproduction.rivals.measurement", rival, folder, seed, device, budget]
     try:
-        status, out, said = _run([str(word) for word in command], environment, min(limit, _MOST_LIMIT))
+        status, out, said = run_alone([str(word) for word in command], min(limit, _MOST_LIMIT))
     except subprocess.TimeoutExpired:
         raise TrainingError(f"{rival} did not end within {limit:g} seconds and was stopped") from None
     lines = out.strip().splitlines()
@@ -89,11 +84,15 @@ def measure(
     return found
 
 
-def _run(command: list[str], environment: dict, limit: float) -> tuple[int, str, str]:
+def run_alone(command: list[str], limit: float) -> tuple[int, str, str]:
     """(exit status, output, errors) of a command. It gets a session of its own: what it started, such as the search,
     would otherwise outlive it, and hold the pipes that we read open. It gets the end of a pipe, too, by which it learns
     that we are no more.
     """
+    package = str(Path(__file__).parents[2])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
+    # Which the command line set for itself: a rival's threads wait as they like.
+    environment.pop("OMP_WAIT_POLICY", None)
     ours, theirs = os.pipe()[::-1]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "pass_fds": [theirs]}
     command = [*command, str(theirs)]
@@ -111,7 +110,7 @@ def _run(command: list[str], environment: dict, limit: float) -> tuple[int, str,
     return process.returncode, out, said
 
 
-def _end_with(pipe: int) -> None:
+def end_with(pipe: int) -> None:
     """Wait for the end of a process that holds the other end of a pipe; then end this one and all that it started."""
     os.read(pipe, 1)
     os.killpg(0, signal.SIGKILL)
@@ -189,7 +188,7 @@ def _search(pipe, rival: Rival, X, y, budget: float) -> None:
 
 def main(arguments: list[str]) -> None:
     key, folder, seed, device, budget, pipe = arguments
-    threading.Thread(target=_end_with, args=[int(pipe)], daemon=True).start()
+    threading.Thread(target=end_with, args=[int(pipe)], daemon=True).start()
     try:
         found = outcome(find_rival(key)(seed=int(seed), device=device), folder, float(budget))
     except InputError as error:

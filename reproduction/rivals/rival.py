@@ -24,11 +24,18 @@ class Rival(ABC):
 
     name: ClassVar[str]  # in tables
     defaults: ClassVar[dict] = {}
-    packages: ClassVar[tuple[str, ...]] = ()  # to import; the extra `bench` brings what sketchnet does not need
+    space: ClassVar[dict[str, tuple]] = {}  # what a random search may put in the place of defaults
+    packages: ClassVar[tuple[str, ...]] = ()  # to import
+    extra: ClassVar[str] = "bench"  # which brings the packages that sketchnet does not need
+    view: ClassVar[str] = "rows"  # what it reads: sparse "rows", "fields" of a table or "texts"
+    gives: ClassVar[str] = "probabilities"  # what `outputs` has, or "margins"
+    takes_several_labels: ClassVar[bool] = False  # y may be an array of 0 and 1, a column a label
+    needs_held_back_rows: ClassVar[bool] = False  # it cannot learn without `valid`
 
     def __init__(self, *, seed: int = 0, device: str = "cpu"):
         self.seed = seed
         self.device = device
+        self.labels: list[int] | None = None  # the numbers that several labels have, where not all are learnt
         self.conversion = 0.0  # seconds taken to write rows in a format of the rival's own; no part of its time
 
     def grid(self, X, y) -> list[dict]:
@@ -38,7 +45,7 @@ class Rival(ABC):
     def load(self) -> None:
         """Import what it needs, so that this is no part of its time."""
         for package in self.packages:
-            library(package, self.name)
+            import_extra(package, self.extra, self.name)
 
     def warm_up(self, X, y) -> None:  # noqa: B027
         """Compile what it needs, for the same reason. Most have nothing to compile."""
@@ -47,28 +54,46 @@ class Rival(ABC):
         """Learn from sparse rows X and labels y of any kind."""
         self.load()
         self.settings_ = self._complete(settings or {})
-        X = checked_rows(X)
-        self.classes_, numbers = _class_numbers(X, y, self.name)
+        X = self._checked(X)
+        self.several_labels_ = self.takes_several_labels and np.ndim(y) == 2
+        if self.several_labels_:
+            self.classes_, numbers = np.arange(y.shape[1]), np.asarray(y)
+        else:
+            self.classes_, numbers = _class_numbers(X, y, self.name)
         if valid is not None:
-            valid = checked_rows(valid[0]), self._known_numbers(valid[1])
-        self.n_columns_ = X.shape[1]
+            valid = self._checked(valid[0]), valid[1] if self.several_labels_ else self._known_numbers(valid[1])
+        self.n_columns_ = X.shape[1] if X.ndim == 2 else None
         deadline = float("inf") if seconds is None else time.perf_counter() + seconds
         self._learn(X, numbers, self.settings_, valid, deadline)
         return self
 
     def predict(self, X) -> np.ndarray:
-        """A label for each row."""
-        X = checked_rows(X)
-        if X.shape[1] != self.n_columns_:
-            raise InputError(f"X has {X.shape[1]} columns, but {self.name} learnt from {self.n_columns_}")
-        return self.classes_[self._decide(X)]
+        """A label for each row; where there are several, an array of 0 and 1."""
+        decisions = self._decide(self._known_width(X))
+        return decisions if self.several_labels_ else self.classes_[decisions]
+
+    def outputs(self, X) -> np.ndarray:
+        """Probabilities, a column a class or label; or margins, which for two classes have one column."""
+        return np.asarray(self._outputs(self._known_width(X)), np.float64)
 
     @abstractmethod
     def _learn(self, X: sparse.csr_array, y: np.ndarray, settings: dict, valid, deadline: float) -> None: ...
 
-    @abstractmethod
     def _decide(self, X: sparse.csr_array) -> np.ndarray:
         """The number of a class for each row."""
+        return decisions(self._outputs(X), self.gives, self.several_labels_)
+
+    def _outputs(self, X: sparse.csr_array) -> np.ndarray:
+        raise NotImplementedError(f"{self.name} only decides")
+
+    def _checked(self, X):
+        return checked_rows(X)
+
+    def _known_width(self, X):
+        X = self._checked(X)
+        if X.ndim == 2 and X.shape[1] != self.n_columns_:
+            raise InputError(f"X has {X.shape[1]} columns, but {self.name} learnt from {self.n_columns_}")
+        return X
 
     def _complete(self, settings: dict) -> dict:
         unknown = sorted(set(settings) - set(self.defaults))
@@ -88,8 +113,17 @@ def library(package: str, name: str):
     return import_extra(package, "bench", name)
 
 
+def decisions(outputs: np.ndarray, gives: str, several_labels: bool) -> np.ndarray:
+    """Class numbers, or for several labels an array of 0 and 1, that outputs stand for."""
+    if several_labels:
+        return (outputs > (0 if gives == "margins" else 0.5)).astype(np.uint8)
+    return (outputs[:, 0] > 0).astype(np.int64) if outputs.shape[1] == 1 else outputs.argmax(axis=1)
+
+
 def known_rows(valid: tuple) -> tuple:
     """Held-back rows without those of unknown classes, which have no loss."""
+    if valid[1].ndim == 2:
+        return valid
     known = valid[1] >= 0
     return valid[0][known], valid[1][known]
 

@@ -17,6 +17,7 @@ from tests.reproduction.rivals.separable import separable
 SHORT = {
     "sketchnet": {"epochs": 3},
     "embedding": {"bits": 14, "epochs": 8},
+    "fm": {"factors": 4, "batch": 32, "table_rate": 0.03, "epochs": 20},
     "mlp": {"epochs": 15},
     **{
         key: {"hidden": (256,), "dropout": 0.2, "batch_size": 32}
