@@ -39,8 +39,8 @@ def open_autoencoder(folder: Path):
 
 def open_model(folder: Path):
     """A model whose description of its data can be used; a damaged one is bad input."""
-    from sketchnet.training.checkpoint import CONFIG, is_unfinished
     from sketchnet.experts.model import load_model
+    from sketchnet.training.checkpoint import CONFIG, is_unfinished
 
     with _damage_named(str(folder)):
         model = load_model(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -141,7 +141,8 @@ def train(
                 if not as_json:
                     print_note(_sentence(record, learning))
 
-            how = {"memory": memory, "threads": threads, "report": report, "tick": tick}
+            how: dict[str, Any] = {"memory": memory, "threads": threads, "report": report, "tick": tick}
+            model: Any
             if blend is not None:
                 how |= {"data": known, "groups": data.groups}
                 model = train_blend_in(out, overwrite, learning.task, examples, beside.get("valid"), blend, **how)
@@ -164,8 +165,8 @@ def train(
 def _tell(out: Path, history: list[dict], found: dict, next_verb: str, as_json: bool) -> None:
     """How the finished model did on the test rows, and what to do with it."""
     if as_json:
-        best = {"best_epoch": record["best_epoch"] for record in history if "best_epoch" in record}
-        print_note({"model": str(out), **best, "history": history, "test": found})
+        best = next((record["best_epoch"] for record in history if "best_epoch" in record), None)
+        print_note({"model": str(out), "best_epoch": best, "history": history, "test": found})
         return
     for name, value in found.items():
         if not isinstance(value, list | dict):

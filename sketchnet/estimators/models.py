@@ -26,9 +26,8 @@ _OTHER_NAMES = {
     "sparse_learning_rate": "sparse_rate",
     "wide_learning_rate": "wide_rate",
 }
-_NO_SETTINGS = set(
-    "experts metric effort validation_fraction valid_last class_weight memory device threads verbose random_state".split()
-)
+_OF_BLENDS = ("experts", "metric", "effort", "validation_fraction", "valid_last")
+_NO_SETTINGS = {*_OF_BLENDS, "class_weight", "memory", "device", "threads", "verbose", "random_state"}
 
 
 class ModelEstimator(SparseInput):

@@ -133,9 +133,9 @@ class _SumRows(torch.autograd.Function):
     @staticmethod
     def forward(context, weights, entries, knots, n_outputs):
         context.entries, context.knots, context.shape = entries, knots, weights.shape
-        return torch.from_numpy(
-            kernels.add_up(*entries, weights=weights.detach().numpy(), knots=knots, n_outputs=n_outputs)
-        )
+        indptr, places, values, starts, outputs = entries
+        own = weights.detach().numpy()
+        return torch.from_numpy(kernels.add_up(indptr, places, values, starts, outputs, own, knots, n_outputs))
 
     @staticmethod
     def backward(context, slopes):

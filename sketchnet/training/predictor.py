@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ class Predictor(ABC):
     """`data` says how its rows were read (hashes, categories, the base of ids), so that others are read alike."""
 
     task: Task
-    settings: dict
+    settings: Any  # a dict by name
     data: dict
     history: list[dict]
 

@@ -218,4 +218,4 @@ def test_more_rows_than_memory_are_represented_by_some(tmp_path):
     ingest(SyntheticSource(Synthetic(n=5000, d=500, density=0.02), "train"), tmp_path / "rows")
     model = SketchClassifier(experts="linear", memory=200_000).fit(open_shards(tmp_path / "rows"))
     read = [record for record in model.history_ if record.get("stage") == "sample"]
-    assert read and 0 < read[0]["rows"] < 4000 == read[0]["of"]
+    assert 0 < read[0]["rows"] < 4000 == read[0]["of"]
