@@ -119,6 +119,7 @@ def fit_blend_of_experts(
         columns = SeenColumns.count(rows.data)
         compact = columns.compact(rows.data)
         fields = find_fields(compact, columns.ids)
+        compact = columns.scale_numbers(compact, fields)
         whole = Sample(compact, rows.targets, rows.weights, groups, fields)
         run.note({"stage": "read", "rows": whole.rows.n_rows, "columns": len(columns.ids), "seconds": run.seconds})
         beside = None if valid is None else Sample(columns.compact(valid.data), valid.targets, valid.weights)

@@ -84,6 +84,8 @@ class BlendedModel(Predictor):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         arrays = {"columns": self.columns.ids, "blend.weights": self.blend.weights}
+        if self.columns.scales is not None:
+            arrays["scales"] = self.columns.scales
         arrays["blend.constants"] = self.blend.constants
         for name, expert in self.experts.items():
             arrays |= {f"{name}.{key}": array for key, array in expert.state()[0].items()}
@@ -123,7 +125,7 @@ def load_model(folder: str | Path) -> Predictor:
         tensors, _ = checkpoint.read_tensors(folder / checkpoint.WEIGHTS)
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         experts = {name: _restore(name, task, content["experts"][name], arrays) for name in content["experts"]}
-        columns = SeenColumns(_checked_ids(arrays.pop("columns")))
+        columns = _columns(arrays["columns"], arrays.get("scales"))
         blend = _blend(arrays, len(experts), task.n_outputs)
         model = BlendedModel(task, columns, experts, blend, width, settings, data)
         model.outputs(CsrBatch(np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), width))
@@ -146,10 +148,12 @@ def _restore(name: str, task: Task, settings: dict, arrays: dict[str, np.ndarray
     return expert
 
 
-def _checked_ids(ids: np.ndarray) -> np.ndarray:
+def _columns(ids: np.ndarray, scales: np.ndarray | None) -> SeenColumns:
     if ids.dtype != np.int64 or ids.ndim != 1 or (ids.size and ids.min() < 0) or len(np.unique(ids)) < len(ids):
         raise InputError("the ids of its columns are damaged")
-    return ids
+    if scales is not None and not (scales.shape == (len(ids) + 1,) and np.isfinite(scales).all()):
+        raise InputError("the scales of its columns are damaged")
+    return SeenColumns(ids, scales)
 
 
 def _blend(arrays: dict[str, np.ndarray], n_experts: int, n_outputs: int) -> Blend:

@@ -6,7 +6,7 @@ the columns that occur, whatever their ids.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from sketchnet.data.gather import concatenate, take_rows
 from sketchnet.errors import InputError
 
 _ROWS = 1 << 16  # of a data set on disk, read at a time
+_ALIKE = 10.0  # times the median size of columns: numbers up to that are left as they are
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,17 @@ class Sample:
 
 
 class SeenColumns:
-    """The ids of the columns that occur in some rows, most frequent first. All others share one more number."""
+    """The ids of the columns that occur in some rows, most frequent first. All others share one more number.
 
-    def __init__(self, ids: np.ndarray):
+    `scales`: what the values of each column are multiplied by, where columns are numbers of different sizes.
+    """
+
+    def __init__(self, ids: np.ndarray, scales: np.ndarray | None = None):
         from sketchnet.kernels.cpu.column_ids import ColumnNumbers
 
         if len(ids) >= 2**32 - 1:
             raise InputError(f"{len(ids):,} columns occur; at most {2**32 - 2:,} are possible")
-        self.ids, self._numbers = ids, ColumnNumbers(ids)
+        self.ids, self.scales, self._numbers = ids, scales, ColumnNumbers(ids)
 
     @classmethod
     def count(cls, data) -> SeenColumns:
@@ -67,8 +71,25 @@ class SeenColumns:
     def _compact(self, batch: CsrBatch) -> CsrBatch:
         batch = without_repeats(batch)
         offsets = (batch.indptr - batch.indptr[0]).astype(np.int64)
-        values = batch.values.astype(np.float32, copy=False)
-        return CsrBatch(offsets, self._numbers.look_up(batch.indices), values, len(self.ids) + 1)
+        numbers, values = self._numbers.look_up(batch.indices), batch.values.astype(np.float32, copy=False)
+        values = values if self.scales is None else values * self.scales[numbers]
+        return CsrBatch(offsets, numbers, values, len(self.ids) + 1)
+
+    def scale_numbers(self, rows: CsrBatch, fields: np.ndarray | None) -> CsrBatch:
+        """Return numbered rows with columns of numbers on one scale, if theirs differ; from here on, all rows get it.
+
+        Linear models and networks would else hear of the largest numbers alone, such as prices beside counts.
+        """
+        if fields is None or not (fields[:-1] < 0).any():
+            return rows
+        counts = np.bincount(rows.indices, minlength=rows.n_columns)
+        squares = np.bincount(rows.indices, np.square(rows.values, dtype=np.float64), minlength=rows.n_columns)
+        sizes = np.sqrt(squares / np.maximum(counts, 1))
+        numbers = (fields < 0) & (sizes > 0)
+        if sizes[numbers].max() <= _ALIKE * np.median(np.where(numbers, sizes, 1.0)[sizes > 0]):
+            return rows
+        self.scales = np.where(numbers, 1 / np.where(numbers, sizes, 1), 1).astype(np.float32)
+        return replace(rows, values=rows.values * self.scales[rows.indices])
 
 
 def _batches(data):

@@ -27,6 +27,7 @@ _LIGHT, _LIGHT_NUMBERS = 1 << 22, 1 << 19  # with fields, and with numbers alone
 _MOST = 1 << 27  # a sample of more rows is taken
 _ROW = 1 << 12  # of one row, at most
 _CLEARLY = 2.0  # standard errors by which the loss must fall for pairs: on few rows they often hurt
+_SHARED = 1 << 25  # numbers of features that are worth a second thread: waiting for it costs where others want the cores
 _PIECE = 1 << 14  # rows that are answered at once
 
 
@@ -133,7 +134,7 @@ class TreesExpert(Expert):
         """Return a booster of so many rounds; with held-back features and their sample, of as many as serve them."""
         import lightgbm
 
-        settings = self._settings(leaves, rate, draw, features.shape[1])
+        settings = self._settings(leaves, rate, draw, features)
         weights = None if sample.weights is None else _mean_one(sample)
         rows = lightgbm.Dataset(features, np.asarray(sample.targets), weight=weights, params=settings)
         if held_back is None:
@@ -147,7 +148,7 @@ class TreesExpert(Expert):
             booster.rollback_one_iter()
         return booster
 
-    def _settings(self, leaves: int, rate: float, draw: int, n_features: int) -> dict[str, Any]:
+    def _settings(self, leaves: int, rate: float, draw: int, features: np.ndarray) -> dict[str, Any]:
         draws = random.words(self.seed, random.STREAM_TREES, draw, 0)[0]
         settings: dict[str, Any] = {"num_class": self.n_outputs} if self.kind == "multiclass" else {}
         return settings | {
@@ -157,11 +158,11 @@ class TreesExpert(Expert):
             "lambda_l2": 1.0,
             "bagging_fraction": 0.8,
             "bagging_freq": 1,
-            "feature_fraction": 0.3 if n_features > 20 else 0.6,
+            "feature_fraction": 0.3 if features.shape[1] > 20 else 0.6,
             "seed": int(draws[0] >> 1),
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": n_threads(),
+            "num_threads": n_threads() if features.size > _SHARED else 1,
             "verbosity": -1,
         }
 

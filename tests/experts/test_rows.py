@@ -49,3 +49,20 @@ def test_repeated_ids_add_up():
     rows = CsrBatch(np.array([0, 3]), np.array([4, 1, 4]), np.array([1.0, 2.0, 3.0], np.float32), 5)
     compact = SeenColumns.count(rows).compact(rows)
     assert dict(zip(compact.indices.tolist(), compact.values.tolist())) == {0: 4.0, 1: 2.0}
+
+
+def test_numbers_of_different_sizes_are_put_on_one_scale():
+    rng = np.random.default_rng(0)
+    numbers = rng.standard_normal((200, 3)) * [1.0, 1000.0, 1e-3]
+    choice = np.eye(4)[rng.integers(0, 4, 200)]
+    X = sparse.csr_array(np.hstack([numbers, choice]).astype(np.float32))
+    rows = CsrBatch(X.indptr, X.indices, X.data, 7)
+    columns = SeenColumns.count(rows)
+    fields = np.append(np.where(columns.ids < 3, -1, 0), -1)
+    scaled = columns.scale_numbers(columns.compact(rows), fields).scipy().toarray()[:, np.argsort(columns.ids)]
+    np.testing.assert_allclose(np.sqrt((scaled[:, :3] ** 2).mean(axis=0)), 1, rtol=1e-5)
+    np.testing.assert_array_equal(scaled[:, 3:], choice)
+    np.testing.assert_array_equal(columns.compact(rows).scipy().toarray()[:, np.argsort(columns.ids)], scaled)
+    alike = SeenColumns(columns.ids)
+    assert alike.scale_numbers(columns.compact(rows), fields) is not None
+    assert alike.scales is None  # sizes that are one are left alone
