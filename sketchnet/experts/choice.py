@@ -13,6 +13,7 @@ from sketchnet.errors import InputError
 from sketchnet.experts.blend import Blend, fit_blend, row_losses
 from sketchnet.training.task import Task
 
+_NOISE = 1.0  # standard errors of a gain, for an expert to be worth its place
 _DRAWS = 50  # of rows, to see by how much a score varies
 _SCORERS = {  # of scikit-learn, by our names for them
     "error": "accuracy",
@@ -52,7 +53,7 @@ def choose_experts(rows: HeldBack, logits: dict[str, np.ndarray], metric) -> tup
             with_it = [*names, name]
             tried = rows.blend([logits[each] for each in with_it])
             gain, noise = gain_of(rows, before, tried.apply([logits[each] for each in with_it]))
-            if gain > noise and (best is None or gain > best[0]):
+            if gain > _NOISE * noise and (best is None or gain > best[0]):
                 best = gain, with_it, tried
         if best is None:
             break
