@@ -58,7 +58,6 @@ def against_linear(train, test, device: str, **settings) -> dict:
     linear_seconds = time.perf_counter() - started
     linear_wrong = linear.predict(X_test) != y_test
     low, high = ratio_interval(wrong, linear_wrong)
-    blend = next((record for record in ours.history_ if record.get("stage") == "linear"), {})
     return {
         "error %": round(100 * wrong.mean(), 3),
         "LIBLINEAR %": round(100 * linear_wrong.mean(), 3),
@@ -66,9 +65,6 @@ def against_linear(train, test, device: str, **settings) -> dict:
         "95 % interval": f"{low:.3f} to {high:.3f}",
         "chosen": chosen,
         "seconds": f"{seconds:.0f} / {linear_seconds:.0f}",
-        "linear share": blend.get("share", 0.0),
-        "its columns": blend.get("columns"),
-        "its seconds": blend.get("seconds"),
     }
 
 

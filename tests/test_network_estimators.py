@@ -128,7 +128,7 @@ def test_the_density_of_the_dissertations_srht_is_that_of_the_rows(hashed_column
     assert model.settings_["options"] == {"density": 0.5, "entries": "sign"}
 
 
-def test_blend_momentum_decay_and_frozen_epochs(tmp_path):
+def test_momentum_decay_and_frozen_epochs(tmp_path):
     X, y = planted()
     still = {**TINY, "optimiser": "sgd", "learning_rate": 0.01, "epochs": 3, "validation_fraction": 0, "dropout": 0.0}
     still |= {"feature_dropout": 0.0, "normalise": "none"}
@@ -141,16 +141,13 @@ def test_blend_momentum_decay_and_frozen_epochs(tmp_path):
     assert losses["stopped"][0] == losses["moved"][0] != losses["heavier"][0]
     assert losses["stopped"][1] == pytest.approx(losses["stopped"][2], abs=1e-6)  # after an epoch, nothing moves
     assert losses["moved"][2] < losses["moved"][1] - 1e-4
-    for blend in (True, False):
-        model = SketchClassifier(**TINY, epochs=1, blend=blend).fit(X, y)
-        assert any(record.get("stage") == "linear" for record in model.history_) == blend
     for frozen in (0, 1):
         model = SketchClassifier(**TINY, epochs=1, frozen_epochs=frozen, wide=False, validation_fraction=0).fit(X, y)
         drawn = LearnableProjection(X.shape[1], 32).weight
         assert torch.equal(model.model_.network.projection.weight, drawn) == frozen
     models["stopped"].save(tmp_path / "model")
     loaded = SketchClassifier.load(tmp_path / "model")
-    assert (loaded.blend, tuple(loaded.momentum), loaded.decay) == (True, (0, 0), 0.0)
+    assert (tuple(loaded.momentum), loaded.decay) == ((0, 0), 0.0)
 
 
 def test_from_disk_equals_from_memory(tmp_path):
@@ -251,7 +248,6 @@ def test_rows_of_single_precision_are_predicted_as_those_of_double():
         ({"device": "tpu"}, "device 'tpu' is not possible"),
         ({"random_state": -1}, "random_state=-1 is not possible"),
         ({"momentum": np.array([0.5, 0.9, 1])}, "momentum=.* is not possible"),
-        ({"blend": np.array([1, 2])}, "blend=.* is not possible"),
     ],
 )
 def test_impossible_settings(settings, message):

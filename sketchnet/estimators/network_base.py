@@ -62,7 +62,6 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         sparse_learning_rate="auto",
         wide_learning_rate="auto",
         l2="auto",
-        blend=True,
         momentum=(0.5, 0.95),
         decay=0.98,
         patience="auto",

@@ -54,8 +54,6 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         See `sketchnet.training.TrainingConfig`; the sparse one is that of the learnt projection's weights.
     optimiser : {"adamw", "sgd"}, default="adamw"
         "sgd" is the dissertation's regime, with rising momentum and decaying rate.
-    blend : bool, default=True
-        In the end, put as much of an exactly solved linear model into the wide path as validation rows ask for.
     momentum : pair of float, default=(0.5, 0.95)
         Of "sgd": the first value, and the one from the middle of the epochs on.
     decay : float, default=0.98
@@ -125,7 +123,6 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         sparse_learning_rate="auto",
         wide_learning_rate="auto",
         l2="auto",
-        blend=True,
         momentum=(0.5, 0.95),
         decay=0.98,
         patience="auto",

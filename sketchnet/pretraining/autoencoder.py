@@ -38,7 +38,7 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
     """An untrained model for rows like those of `data`; settings that are "auto", or not there, are chosen here."""
     given = {name: value for name, value in settings.items() if not is_auto(value)}
     of_network = {field.name for field in dataclasses.fields(AutoencoderConfig)} - {"n_columns", "seed"}
-    of_training = {field.name for field in dataclasses.fields(TrainingConfig)} - {"seed", "blend", "frozen_epochs"}
+    of_training = {field.name for field in dataclasses.fields(TrainingConfig)} - {"seed", "frozen_epochs"}
     network = {name: given.pop(name) for name in list(given) if name in of_network}
     training = {name: given.pop(name) for name in list(given) if name in of_training}
     for name in given:
@@ -57,7 +57,7 @@ def build_autoencoder(data, settings: dict, seed: int) -> Model:
     training.setdefault("patience", max(5, check_integer("epochs", epochs, 1, 2**31) // 3))
     config = AutoencoderConfig(n_columns=max(1, data.n_columns), seed=seed, **network)
     config = with_density(config, n, config.n_columns)
-    return Model(Autoencoder(config), Task("autoencoder"), TrainingConfig(seed=seed, blend=False, **training))
+    return Model(Autoencoder(config), Task("autoencoder"), TrainingConfig(seed=seed, **training))
 
 
 def _are_counts(data) -> bool:
@@ -98,7 +98,7 @@ class Unsupervised(Course):
         note = run.aside if network.config.scheme else silent  # without a projection nothing is reduced
         return AutoencoderSteps(model, examples, parse_memory(run.memory), run.team, note)
 
-    def finish(self, model: Model, examples: Examples, valid: Examples | None) -> dict | None:
+    def finish(self, model: Model, examples: Examples) -> dict | None:
         """Codes get the mean zero, because angles between them depend on where zero is. Logistic ones stay."""
         network = model.network
         if network.config.binary_codes:

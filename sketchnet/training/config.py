@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from sketchnet.checks import as_flag, check_choice, check_flag, check_integer, check_real
+from sketchnet.checks import as_flag, check_choice, check_integer, check_real
 from sketchnet.errors import InputError
 from sketchnet.nn.rbm_init import RBM_SCHEMES
 
@@ -30,9 +30,6 @@ class TrainingConfig:
     `frozen_epochs`: in the first so many epochs a projection that learns stays as it was drawn, and the rest of the
     network learns alone; `patience` counts from their end. (In the dissertation, learning all at once did better.)
 
-    `blend`: in the end, a linear model that is solved exactly goes into the wide path, as much of it as validation rows
-    ask for (`training/linear.py`).
-
     `pretrain`: each hidden layer first learns, for so many epochs, to model what the layer below makes of the rows
     (`pretraining/`), at `pretrain_rate`, which None leaves to the kinds of units. The RBMs start from small normal
     weights, or with `pretrain_init="li"` and the like from those of a random projection (`nn/rbm_init.py`); it is a
@@ -47,7 +44,6 @@ class TrainingConfig:
     sparse_rate: float | None = None
     wide_rate: float | None = None
     l2: float = 0.0
-    blend: bool = True
     momentum: tuple[float, float] = (0.5, 0.95)
     decay: float = 0.98
     patience: int | None = None
@@ -76,7 +72,6 @@ class TrainingConfig:
             check_choice("pretrain_init", self.pretrain_init, RBM_SCHEMES)
         if self.patience is not None:
             fix("patience", check_integer("patience", self.patience, 0, 2**31))
-        fix("blend", check_flag("blend", self.blend))
         if not isinstance(self.momentum, list | tuple) or len(self.momentum) != 2:
             raise InputError(f"momentum={self.momentum!r} is not possible; it is a first and a last value")
         fix("momentum", tuple(check_real("momentum", value, below=1.0) for value in self.momentum))

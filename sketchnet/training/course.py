@@ -11,14 +11,11 @@ from pathlib import Path
 from sketchnet.memory import parse_memory
 from sketchnet.training.captured import make_steps
 from sketchnet.training.examples import Examples
-from sketchnet.training.linear import blend_linear
 from sketchnet.training.model import Model
 from sketchnet.training.processes import Processes
 from sketchnet.training.rates import choose_rates, rates_of
 from sketchnet.training.rows import scale_input
 from sketchnet.training.steps import Steps
-
-_WITH_CLASSES = ("binary", "multiclass")
 
 
 def silent(*_) -> None:
@@ -78,13 +75,12 @@ class Course(ABC):
     def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run, attempt: Callable) -> Steps:
         """The steps that epochs consist of. `attempt(model, examples)` trains another model, as a trial."""
 
-    @abstractmethod
-    def finish(self, model: Model, examples: Examples, valid: Examples | None) -> dict | None:
-        """Change the network of the best epoch for good; a record of what was done."""
+    def finish(self, model: Model, examples: Examples) -> dict | None:  # noqa: B027 (most leave it as it is)
+        """Change the network of the best epoch for good; return a record of what was done."""
 
 
 class Supervised(Course):
-    """Rates are tried; in the end a linear model may be blended in."""
+    """Rates are tried."""
 
     def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run, attempt: Callable) -> Steps:
         scale_input(model.network, examples.data, run.aside)
@@ -98,10 +94,3 @@ class Supervised(Course):
 
     def pretrain(self, model: Model, examples: Examples, valid: Examples | None, run: Run) -> None:
         """Nothing, here."""
-
-    def finish(self, model: Model, examples: Examples, valid: Examples | None) -> dict | None:
-        weighted = examples.weights is not None  # which the linear model would not know of
-        wanted = model.training.blend and model.network.wide is not None and model.task.kind in _WITH_CLASSES
-        if valid is None or weighted or not wanted:
-            return None
-        return {"stage": "linear", **blend_linear(model, examples, valid)}

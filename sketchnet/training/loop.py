@@ -130,7 +130,7 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course: Cou
     team.wait()
     if run.progress.best_epoch < 0:
         raise TrainingError(f"no epoch gave a finite error: {_explain(model, examples, run)}")
-    _finish(model, examples, valid, course, run, best)
+    _finish(model, examples, course, run, best)
 
 
 class _Epochs:
@@ -218,7 +218,7 @@ class _Epochs:
         return _explain(self._model, self._examples, self._run)
 
 
-def _finish(model: Model, examples: Examples, valid: Examples | None, course: Course, run: Run, best) -> None:
+def _finish(model: Model, examples: Examples, course: Course, run: Run, best) -> None:
     """The best network, what the course makes of it, and the history."""
     network, folder, team, finished = model.network, run.folder, run.team, None
     if folder is not None:
@@ -228,7 +228,7 @@ def _finish(model: Model, examples: Examples, valid: Examples | None, course: Co
     network.requires_grad_(True)
     network.eval()
     model.forget_double()
-    finished = finished or course.finish(model, examples, valid)
+    finished = finished or course.finish(model, examples)
     team.wait()  # until all have read the weights
     if finished is not None:
         run.note(finished)

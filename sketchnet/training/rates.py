@@ -40,7 +40,7 @@ def choose_rates(model: Model, examples: Examples, valid: Examples | None, attem
     elif valid is not None and len(given_rates) < 2 and (settings.learn or settings.wide):
         some = sample(examples, _TRIAL_ROWS, given.seed)
         for name, candidate in rates.items():
-            once = replace(given, **{**candidate, **given_rates}, epochs=1, frozen_epochs=0, blend=False)
+            once = replace(given, **{**candidate, **given_rates}, epochs=1, frozen_epochs=0)
             trial = Model(SketchNetwork(settings).to(model.network.device), model.task, once)
             try:
                 attempt(trial, some)

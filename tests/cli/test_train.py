@@ -49,11 +49,6 @@ def test_other_rows_are_as_wide_as_the_training_rows(here):
         assert "test error" in good("train", "rows.svm", "--out", f"hashed-{name}", *quick, *hashed, cwd=here)
 
 
-def test_what_the_blend_did_is_printed(here):
-    quick = "--components 8 --hidden 4 --epochs 1 --valid rows.svm".split()
-    assert ", columns plain, " in good("train", "rows.svm", "--out", "new", *quick, cwd=here)
-
-
 def test_rows_whose_classes_are_numbered_otherwise_are_not_measured_by(here):
     lines = (here / "urls.tsv").read_text().splitlines(keepends=True)
     first = lines[0].split("\t")[0]

@@ -17,7 +17,7 @@ from tests.training.toy import assert_same_network, examples, make_model, withou
 PRETRAIN = {"pretrain": 2, "seed": 3}
 FIXED = {"learn": False, "wide": False, "normalise": "standard", "n_components": 16, "hidden": (12, 8), "dropout": 0.2}
 LEARNT = {"n_components": 16, "hidden": (12, 8), "feature_dropout": 0.2, "eta": 0.7}
-CHOSEN = {"sparse_rate": None, "wide_rate": None, "blend": True}  # rates that are tried, between RBMs and epochs
+CHOSEN = {"sparse_rate": None, "wide_rate": None}  # rates that are tried, between RBMs and epochs
 
 
 def classifier(network=FIXED, seed=3, kind="binary", **training):
@@ -38,7 +38,7 @@ def documents(n, seed=0, d=40):
 def unsupervised(seed=3, network=(), **training):
     def run(**options):
         config = AutoencoderConfig(40, **{"hidden": (12, 8), "n_codes": 3, "seed": seed, **dict(network)})
-        how = {"batch_size": 50, "epochs": 3, "blend": False, **PRETRAIN, "seed": seed, **training}
+        how = {"batch_size": 50, "epochs": 3, **PRETRAIN, "seed": seed, **training}
         model = Model(Autoencoder(config), Task("autoencoder"), TrainingConfig(**how))
         given, valid = (Examples(sparse_rows(documents(n, n)), np.zeros(n)) for n in (400, 100))
         train(model, given, valid, course=Unsupervised(), **options)

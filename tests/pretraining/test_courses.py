@@ -278,5 +278,5 @@ def _fit_rows(value):
     rows = documents(100)
     rows[70, 7] = value
     config = AutoencoderConfig(40, hidden=(5,), n_codes=2)
-    model = Model(Autoencoder(config), Task("autoencoder"), TrainingConfig(epochs=1, pretrain=1, blend=False))
+    model = Model(Autoencoder(config), Task("autoencoder"), TrainingConfig(epochs=1, pretrain=1))
     train(model, Examples(sparse_rows(rows), np.zeros(100)), None, course=Unsupervised())

@@ -71,7 +71,6 @@ def test_settings_of_autoencoders_for_those_who_set_none():
     assert (config.visible, config.n_visible) == ("real", 2000)
     training = build_autoencoder(counts, {"epochs": "auto", "batch_size": 10}, 0).training
     assert (training.epochs, training.patience, training.batch_size, training.pretrain) == (50, 16, 10, 500)
-    assert not training.blend
     assert build_autoencoder(_Many(counts, 10**6), {}, 0).training.epochs == 5
     for settings, message in (
         ({"batch_size": "x"}, "batch_size='x' is not possible"),

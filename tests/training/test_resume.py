@@ -30,8 +30,8 @@ from tests.training.toy import (
 
 CUT = {"n": 400, "n_valid": 100, "network": EVERYTHING}
 KEPT = {**CUT, "network": {"learn": False, "wide": False, "normalise": "standard", "dropout": 0.2}}
-# Rates that are tried out before, and a linear model that is solved in the end.
-CHOSEN = {"sparse_rate": None, "wide_rate": None, "blend": True}
+# Rates that are tried out before.
+CHOSEN = {"sparse_rate": None, "wide_rate": None}
 
 
 class Crash(Exception):

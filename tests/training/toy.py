@@ -63,7 +63,7 @@ def examples(kind, n, seed=0, task=None):
 def make_model(task, training=None, **network):
     settings = {"n_components": 64, "hidden": (32,), "seed": 1, **network}
     config = NetworkConfig(n_columns=D, n_outputs=task.n_outputs, **settings)
-    chosen = {"batch_size": 50, "epochs": 3, "sparse_rate": 0.01, "wide_rate": 0.01, "blend": False, **(training or {})}
+    chosen = {"batch_size": 50, "epochs": 3, "sparse_rate": 0.01, "wide_rate": 0.01, **(training or {})}
     return Model(SketchNetwork(config), task, TrainingConfig(**chosen))
 
 

@@ -6,7 +6,6 @@ from sketchnet.kernels.cpu.draw import draw_buckets, draw_normals, draw_signs, d
 from sketchnet.kernels.cpu.hadamard import fwht, hadamard_dense, hadamard_sparse
 from sketchnet.kernels.cpu.learning import (
     adam_step,
-    add_rows,
     drop_entries,
     dropout_mask,
     gather,
@@ -21,7 +20,6 @@ from sketchnet.kernels.cpu.learning import (
     wide_forward,
     wide_values,
 )
-from sketchnet.kernels.cpu.linear import dual_descent
 from sketchnet.kernels.cpu.multiply import (
     compact_columns,
     count_sketch,

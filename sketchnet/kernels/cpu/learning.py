@@ -175,8 +175,7 @@ def wide_forward(indptr, indices, values, table, out) -> None:
 
 
 @kernel
-def add_rows(indptr, indices, values, factors, out):
-    """out += csr.T @ factors."""
+def _add_rows(indptr, indices, values, factors, out):
     for r in range(len(indptr) - 1):
         row = factors[r]
         for t in range(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]):
@@ -188,7 +187,7 @@ def add_rows(indptr, indices, values, factors, out):
 def wide_backward(indptr, local, values, n_columns: int, gradient):
     """Gradient of the rows of the table that the batch used, in its own numbering."""
     out = np.zeros((n_columns, gradient.shape[1]), gradient.dtype)
-    add_rows(indptr, local, values, gradient, out)
+    _add_rows(indptr, local, values, gradient, out)
     return out
 
 

@@ -186,11 +186,6 @@ def wide_forward(indptr, indices, values, table, out):
     out[:] = _csr(indptr, indices, values, len(table)) @ table.astype(np.float64)
 
 
-def add_rows(indptr, indices, values, factors, out):
-    """out += csr.T @ factors."""
-    out += _csr(indptr, indices, values, len(out)).T @ factors.astype(np.float64)
-
-
 def wide_backward(indptr, local, values, n_columns, gradient):
     """Gradient of the rows of the table that the batch used, in its own numbering."""
     return (_csr(indptr, local, values, n_columns).T @ gradient.astype(np.float64)).astype(gradient.dtype)
@@ -232,30 +227,6 @@ def adam_step(table, rows, gradient, rate, beta1, beta2, epsilon, correction, de
     first = beta1 * first + (1 - beta1) * gradient
     second = beta2 * second + (1 - beta2) * gradient**2
     table[rows] = np.hstack([(1 - decay) * w - rate * first / (np.sqrt(second) * correction + epsilon), first, second])
-
-
-def dual_descent(indptr, indices, values, numbers, classes, alpha, squares, norms, weights, bias, softness):
-    """One pass over the rows of a batch, whose numbers among all rows are given; returns the worst violation.
-
-    For each row in turn and each output, alpha becomes what minimises the dual objective in it: with the sign s of the
-    row's class, slope = s (w x + b) - 1 + softness alpha; alpha falls by slope / (norm + softness), but not below zero.
-    The norm is that of the row, squared, with a 1 for the bias, the same for all outputs or one for each; `squares`, if
-    not None, has the square of what each column is multiplied by for each output.
-    """
-    worst, one_output = 0.0, weights.shape[1] == 1
-    for r, number in enumerate(numbers):
-        span = slice(indptr[r] - indptr[0], indptr[r + 1] - indptr[0])
-        row, columns = values[span].astype(np.float64)[:, None], indices[span]
-        factors = np.ones((len(columns), 1)) if squares is None else squares[columns]
-        signs = np.where(classes[number] == np.arange(weights.shape[1]) + one_output, 1.0, -1.0)
-        slope = signs * ((row * weights[columns]).sum(axis=0) + bias) - 1 + softness * alpha[number]
-        worst = max(worst, float(np.where(alpha[number] > 0, abs(slope), -slope).max()))
-        new = np.maximum(alpha[number] - slope / (norms[number] + softness), 0)
-        step = (new - alpha[number]) * signs
-        np.add.at(weights, columns, (row * factors * step).astype(weights.dtype))
-        bias += step.astype(bias.dtype)
-        alpha[number] = new
-    return worst
 
 
 def column_sums(rows, about):
