@@ -24,10 +24,10 @@ from sklearn.svm import LinearSVC
 from sketchnet import SketchClassifier, random
 from sketchnet.data import NgramHasher, load_dataset
 
-FIXED = {"learn_projection": False, "wide": False, "hidden": (1000, 1000), "dropout": 0.5}
+FIXED = {"learn_projection": False, "hidden": (1000, 1000), "dropout": 0.5}
 # Chosen by the validation error with a sixth of the training rows held back; then all of them are learnt.
 MNIST = {
-    "n_components": 400, "wide": False, "hidden": (1000, 1000), "epochs": 60, "patience": None,
+    "n_components": 400, "hidden": (1000, 1000), "epochs": 60, "patience": None,
     "validation_fraction": 0.0, "feature_dropout": 0.2, "dropout": 0.4, "l2": 0.1, "learning_rate": 2e-3,
 }  # fmt: skip
 

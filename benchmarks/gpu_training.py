@@ -77,9 +77,9 @@ def sparse_rows(n: int) -> CsrBatch:
 
 def seconds_a_million(rows: CsrBatch, labels: np.ndarray, batch: int, learn: bool, streamed: bool = False) -> float:
     normalise = "batch" if learn else "standard"
-    config = NetworkConfig(D, 1, hidden=HIDDEN, dropout=0.5, learn=learn, wide=False, normalise=normalise)
+    config = NetworkConfig(D, 1, hidden=HIDDEN, dropout=0.5, learn=learn, normalise=normalise)
     network = SketchNetwork(config).to(torch.device("cuda"))
-    training = TrainingConfig(epochs=3, batch_size=batch, sparse_rate=0.01, wide_rate=0.01)
+    training = TrainingConfig(epochs=3, batch_size=batch, sparse_rate=0.01)
     examples, task = Examples(rows, labels), Task("binary", (0, 1))
     room, silent = 0 if streamed else float("inf"), lambda record: None
     steps = CapturedSteps(network, task, examples, training, room, silent, Processes())
@@ -128,7 +128,7 @@ def finished(quick: bool):
         learnt, test = (open_shards(shards / part) for part in ("train", "test"))
         learnt, test = (Examples(data, task.encode(data.labels)) for data in (learnt, test))
         learnt, valid = hold_back(learnt, 0.1, 0)
-        settings = {"learn": False, "wide": False, "epochs": 10, "batch_size": 1024, "patience": 3}
+        settings = {"learn": False, "epochs": 10, "batch_size": 1024, "patience": 3}
         model = build_model(task, learnt.data, settings, 0)
         model.network.to(torch.device("cuda"))
         train(model, learnt, valid)

@@ -40,7 +40,7 @@ def main() -> None:
 
 def synthetic(n: int):
     data = {"n": n, "d": 1_000_000, "density": 1e-5, "significant": 0.2}
-    network = {"scheme": "gaussian", "learn": False, "wide": False, "hidden": [3000, 3000]}
+    network = {"scheme": "gaussian", "learn": False, "hidden": [3000, 3000]}
     network |= {"epochs": 10, "batch_size": 4096, "patience": 3}
 
     def run(seed: int, pretrain: bool, device: str) -> dict:

@@ -118,7 +118,7 @@ def step_times(batch_size: int, hidden: tuple[int, ...], threads: int, quick: bo
 
     X, y = few_rows()
     data, epochs = as_csr(X, X.shape[1]), 2 if quick else 4
-    settings = {"hidden": hidden, "batch_size": batch_size, "epochs": epochs, "sparse_rate": 0.01, "wide_rate": 0.01}
+    settings = {"hidden": hidden, "batch_size": batch_size, "epochs": epochs, "sparse_rate": 0.01}
     model, examples, times = build_model(Task("binary", (0, 1)), data, settings, seed=0), Examples(data, y), []
     torch.set_num_threads(threads)
     work = make_steps(model.network, model.task, examples, model.training, 2**30, lambda record: None, Processes())

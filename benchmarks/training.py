@@ -124,7 +124,7 @@ def projection_share(quick: bool):
     rows = Synthetic(n, 1_000_000, 1e-5).rows(slice(0, n))
     projections, epochs = [], []
     for run in range(2 if quick else 4):  # the first is the warm-up
-        config = NetworkConfig(1_000_000, 1, learn=False, wide=False, normalise="standard", hidden=(1000, 1000))
+        config = NetworkConfig(1_000_000, 1, learn=False, normalise="standard", hidden=(1000, 1000))
         model = Model(SketchNetwork(config), Task("binary", (0, 1)), TrainingConfig(epochs=1, batch_size=BATCH))
         begun = time.perf_counter()
         train(model, Examples(rows, rows.labels), None)

@@ -94,7 +94,7 @@ def test_bits_find_documents_too():
 
 def test_pretrained_networks_learn_labels():
     X, y = documents()
-    settings = {"n_components": 200, "hidden": (64,), "learn_projection": False, "wide": False, "epochs": 10}
+    settings = {"n_components": 200, "hidden": (64,), "learn_projection": False, "epochs": 10}
     model = SketchClassifier(**settings, pretrain=5).fit(X[:N], y[:N])
     assert model.score(X[N:], y[N:]) > 0.9
     assert [record["epoch"] for record in model.history_ if record.get("stage") == "rbm"] == [1, 2, 3, 4, 5]

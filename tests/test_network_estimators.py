@@ -27,7 +27,7 @@ from tests.cli.planted import FIELDS
 TINY = {"n_components": 32, "hidden": (32,)}
 # For rules that need all of a row: what they depend on must not be dropped.
 RULE = {"n_components": 128, "hidden": (64,), "feature_dropout": 0.0, "dropout": 0.1, "patience": None}
-RULE |= {"sparse_learning_rate": 0.03, "wide_learning_rate": 0.03}
+RULE |= {"sparse_learning_rate": 0.03}
 # As scikit-learn declares them for its own models of stochastic gradient descent: a weight of two is not a row twice
 # where rows are shuffled into batches, dropped at random and normalised by their batch.
 WEIGHTS = {
@@ -142,7 +142,7 @@ def test_momentum_decay_and_frozen_epochs(tmp_path):
     assert losses["stopped"][1] == pytest.approx(losses["stopped"][2], abs=1e-6)  # after an epoch, nothing moves
     assert losses["moved"][2] < losses["moved"][1] - 1e-4
     for frozen in (0, 1):
-        model = SketchClassifier(**TINY, epochs=1, frozen_epochs=frozen, wide=False, validation_fraction=0).fit(X, y)
+        model = SketchClassifier(**TINY, epochs=1, frozen_epochs=frozen, validation_fraction=0).fit(X, y)
         drawn = LearnableProjection(X.shape[1], 32).weight
         assert torch.equal(model.model_.network.projection.weight, drawn) == frozen
     models["stopped"].save(tmp_path / "model")

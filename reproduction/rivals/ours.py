@@ -47,7 +47,7 @@ class OnFixedProjection(Sketch):
         return [{}, {"dropout": 0.2}, {"dropout": 0.7}]
 
     def _learn(self, X, y, settings, valid, deadline) -> None:
-        fixed = {"scheme": self.scheme, "n_components": 1000, "learn_projection": False, "wide": False}
+        fixed = {"scheme": self.scheme, "n_components": 1000, "learn_projection": False}
         super()._learn(X, y, settings | fixed, valid, deadline)
 
 

@@ -50,9 +50,6 @@ def train(
     eta: Annotated[
         float | None, typer.Option(help="Network: probability that a batch updates the projection. [default: 1]")
     ] = None,
-    wide: Annotated[
-        bool | None, typer.Option("--wide/--no-wide", help="Network: a linear model beside it. [default: wide]")
-    ] = None,
     hidden: Annotated[str | None, typer.Option(help="Network: widths of hidden layers, such as 1000,1000.")] = None,
     codes: Annotated[int | None, typer.Option(help="Autoencoder: numbers of a code. [default: 32]")] = None,
     binary_codes: Annotated[bool, typer.Option("--binary-codes", help="Autoencoder: codes near 0 and 1.")] = False,
@@ -106,7 +103,7 @@ def train(
 
     out = out or Path(input[0].name.split(".")[0] + "-model")
     task = _task(task, regression)
-    said = {"scheme": scheme, "components": components, "fixed": fixed or None, "eta": eta, "wide": wide}
+    said = {"scheme": scheme, "components": components, "fixed": fixed or None, "eta": eta}
     said |= {"hidden": hidden, "codes": codes, "binary_codes": binary_codes or None, "pretrain": pretrain}
     said |= {"epochs": epochs, "batch_size": batch_size, "seconds": seconds}
     settings = model_settings(task, said, setting or [])

@@ -7,16 +7,14 @@ import json
 from sketchnet.errors import InputError
 
 _NAMES = {"components": "n_components", "codes": "n_codes", "fixed": "learn"}  # of options that configs call otherwise
-_FOR_LABELS, _FOR_CODES = ("fixed", "eta", "wide"), ("codes", "binary_codes")
+_FOR_LABELS, _FOR_CODES = ("fixed", "eta"), ("codes", "binary_codes")
 
 
 def model_settings(task: str, options: dict, named: list[str]) -> dict:
     """Settings from options by their names, None where nothing was said, and from NAME=VALUE texts of `--set`."""
     said = {option: value for option, value in options.items() if value is not None}
     if task == "autoencoder":
-        _refuse(
-            said, _FOR_LABELS, "is not for autoencoders: their projection never learns, and nothing stands beside it"
-        )
+        _refuse(said, _FOR_LABELS, "is not for autoencoders: their projection never learns")
         if "scheme" not in said:
             _refuse(said, ("components",), "needs a --scheme, in an autoencoder")
     else:
@@ -27,7 +25,7 @@ def model_settings(task: str, options: dict, named: list[str]) -> dict:
     if "hidden" in said:
         settings["hidden"] = _widths(said["hidden"])
     if "fixed" in said:
-        settings |= {"learn": False, "wide": said.get("wide", False)}
+        settings["learn"] = False
     taken = {_NAMES.get(option, option): option.replace("_", "-") for option in said}
     if said.get("pretrain"):
         del taken["pretrain"]  # of how many epochs, --set may tell
@@ -67,8 +65,7 @@ def _refuse(said: dict, options: tuple[str, ...], why: str) -> None:
     """The first of these options that was given is bad usage."""
     for option in options:
         if option in said:
-            spelt = "--wide/--no-wide" if option == "wide" else f"--{option.replace('_', '-')}"
-            raise InputError(f"{spelt} {why}")
+            raise InputError(f"--{option.replace('_', '-')} {why}")
 
 
 def _widths(text: str) -> tuple[int, ...]:

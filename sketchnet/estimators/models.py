@@ -20,12 +20,7 @@ from sketchnet.training.loop import train
 from sketchnet.training.model import Model
 
 # Parameters that are called otherwise in the configs, and those that are not in them.
-_OTHER_NAMES = {
-    "learn_projection": "learn",
-    "learning_rate": "rate",
-    "sparse_learning_rate": "sparse_rate",
-    "wide_learning_rate": "wide_rate",
-}
+_OTHER_NAMES = {"learn_projection": "learn", "learning_rate": "rate", "sparse_learning_rate": "sparse_rate"}
 _OF_BLENDS = ("experts", "metric", "effort", "validation_fraction", "valid_last")
 _NO_SETTINGS = {*_OF_BLENDS, "class_weight", "memory", "device", "threads", "verbose", "random_state"}
 

@@ -31,8 +31,6 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         Probability with which a batch updates the learnt projection.
     frozen_epochs : int, default=0
         In the first so many epochs the learnt projection stays as it was drawn, and only then learns too.
-    wide : bool, default=True
-        A linear model on the original columns beside the network, learnt jointly.
     hashed_columns : int, default=None
         Hash column ids into a table of this size, so that any id is allowed, and sparse rows of any width after `fit`;
         None: an id beyond X's width is an error.
@@ -50,7 +48,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         Batch norm in the hidden layers.
     dropout, feature_dropout : float or "auto"
         Shares of hidden units, and of a row's non-zeros, that are left out at random in training.
-    epochs, batch_size, learning_rate, sparse_learning_rate, wide_learning_rate, l2 : number or "auto"
+    epochs, batch_size, learning_rate, sparse_learning_rate, l2 : number or "auto"
         See `sketchnet.training.TrainingConfig`; the sparse one is that of the learnt projection's weights.
     optimiser : {"adamw", "sgd"}, default="adamw"
         "sgd" is the dissertation's regime, with rising momentum and decaying rate.
@@ -106,7 +104,6 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         learn_projection=True,
         eta=1.0,
         frozen_epochs=0,
-        wide=True,
         hashed_columns=None,
         normalise="auto",
         scale_input="none",
@@ -121,7 +118,6 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         optimiser="adamw",
         learning_rate="auto",
         sparse_learning_rate="auto",
-        wide_learning_rate="auto",
         l2="auto",
         momentum=(0.5, 0.95),
         decay=0.98,

@@ -208,5 +208,5 @@ def _targets(kind: str, targets, n_outputs: int) -> np.ndarray:
 
 def _logits(rows: CsrBatch, weights: np.ndarray) -> np.ndarray:
     out = np.empty((rows.n_rows, weights.shape[1]), np.float32)
-    backend().wide_forward(*rows.arrays, weights[:-1], out)
+    backend().multiply_table(*rows.arrays, weights[:-1], out)
     return out + weights[-1]

@@ -188,7 +188,7 @@ class WeightModel(Model):
         from sketchnet.kernels import backend
 
         out = np.empty((rows.n_rows, len(self._bias)), np.float32)
-        backend().wide_forward(*rows.arrays, self._table, out)
+        backend().multiply_table(*rows.arrays, self._table, out)
         return out + self._bias
 
     def effects(self, rows: CsrBatch, outputs: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from sketchnet.training.loop import train
 from sketchnet.training.model import Model
 from sketchnet.training.task import Task
 
-_SETTINGS = {"n_components": 128, "hidden": (64,), "wide": False}
+_SETTINGS = {"n_components": 128, "hidden": (64,)}
 
 
 class SketchExpert(Expert):

@@ -1,4 +1,4 @@
-"""PyTorch modules that take sparse rows: fixed and learnable projections, the wide path, whole networks.
+"""PyTorch modules that take sparse rows: fixed and learnable projections, whole networks.
 
 And what deep networks on dense data get of projections: `init`.
 """
@@ -9,7 +9,6 @@ from sketchnet.nn.fixed import FixedProjection
 from sketchnet.nn.learnable import LearnableProjection
 from sketchnet.nn.network import NetworkConfig, SketchNetwork
 from sketchnet.nn.products import Linear
-from sketchnet.nn.wide import Wide
 
 __all__ = [
     "Autoencoder",
@@ -19,6 +18,5 @@ __all__ = [
     "Linear",
     "NetworkConfig",
     "SketchNetwork",
-    "Wide",
     "init",
 ]

@@ -99,7 +99,6 @@ class AutoencoderConfig:
 class Autoencoder(nn.Module):
     """`forward` gives the codes of a CsrBatch; `losses` is what `encode` and `decode` lose of visible rows."""
 
-    wide = None  # what the training loop asks of every network
     length: torch.Tensor
     encoder: Any  # lists of linear layers, as nn.ModuleList does not say
     decoder: Any

@@ -1,4 +1,4 @@
-"""The whole network: sparse rows, a projection, hidden layers, and a linear model beside them."""
+"""The whole network: sparse rows, a projection, hidden layers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from sketchnet.nn.learnable import LearnableProjection
 from sketchnet.nn.norm import BatchNorm
 from sketchnet.nn.numbering import Numbered, drop_entries, number_type, uncompiled
 from sketchnet.nn.products import Linear
-from sketchnet.nn.wide import Wide
 from sketchnet.normalisation import Moments
 from sketchnet.projection import SCHEMES
 
@@ -38,8 +37,8 @@ class NetworkConfig:
     `eta`, with which probability a batch updates it. normalise: of the projected rows, by "batch" norm, by the
     "standard" moments or the "max_abs" of the training rows (for projections that do not learn), or "none".
     scale_input: "max_abs" divides each column of the data by its largest absolute value. hashed_columns: a table of
-    that many columns into which ids are hashed, so that every id below 2**63 is allowed. wide: a linear model beside.
-    hidden_norm: batch norm in the hidden layers.
+    that many columns into which ids are hashed, so that every id below 2**63 is allowed. hidden_norm: batch norm in the
+    hidden layers.
     feature_dropout: how many of a row's non-zeros are left out in training; dropout: how many hidden units.
     """
 
@@ -50,7 +49,6 @@ class NetworkConfig:
     options: dict = field(default_factory=dict)
     learn: bool = True
     eta: float = 1.0
-    wide: bool = True
     hashed_columns: int | None = None
     normalise: str = "batch"
     scale_input: str = "none"
@@ -73,7 +71,7 @@ class NetworkConfig:
         fix("eta", check_real("eta", self.eta, most=1.0))
         for name in ("dropout", "feature_dropout"):
             fix(name, check_real(name, getattr(self, name), below=1.0))
-        for name in ("learn", "wide", "hidden_norm"):
+        for name in ("learn", "hidden_norm"):
             fix(name, check_flag(name, getattr(self, name)))
         if self.hashed_columns is not None:
             fix("hashed_columns", check_integer("hashed_columns", self.hashed_columns, 1, 2**31))
@@ -98,7 +96,7 @@ class NetworkConfig:
 
 
 class SketchNetwork(nn.Module):
-    """projection → normalisation → activation → hidden ReLU layers → outputs, plus the wide path.
+    """projection → normalisation → activation → hidden ReLU layers → outputs.
 
     `forward` takes a CsrBatch. Weights that belong to columns stay on the processor; all else follows `.to(device)`,
     projections that do not learn included (training may take all of it to a GPU meanwhile: `training/captured.py`).
@@ -120,7 +118,6 @@ class SketchNetwork(nn.Module):
             )
         else:
             self.projection = FixedProjection(d, k, config.scheme, seed=config.seed, **config.options)
-        self.wide = Wide(d, config.n_outputs) if config.wide else None
         if config.scale_input == "max_abs":
             self.register_buffer("input_scale", torch.ones(d))
         if config.normalise == "batch":
@@ -160,7 +157,7 @@ class SketchNetwork(nn.Module):
     def to(self, *args, **kwargs) -> SketchNetwork:
         """Move the dense part, as `nn.Module.to`; weights that belong to columns stay where the sparse rows are."""
         for child in self.children():
-            if not isinstance(child, LearnableProjection | FixedProjection | Wide):
+            if not isinstance(child, LearnableProjection | FixedProjection):
                 child.to(*args, **kwargs)
         if self.config.normalise != "batch":
             self.shift, self.scale = self.shift.to(*args, **kwargs), self.scale.to(*args, **kwargs)
@@ -176,7 +173,7 @@ class SketchNetwork(nn.Module):
             batch = drop_entries(batch, config.feature_dropout, dropout_key)
         if rows is not None:  # which are dropped as they are in the whole batch
             batch = batch.rows(rows)
-        if not config.learn and not config.wide:
+        if not config.learn:
             return Numbered(batch, None, None)  # nobody asks for numbers
         return Numbered(batch, *backend().number_columns(batch.indices))
 
@@ -199,15 +196,12 @@ class SketchNetwork(nn.Module):
 
     @uncompiled
     def project(self, batch: CsrBatch, out: np.ndarray | None = None) -> torch.Tensor:
-        """What `forward_projected` takes, for a projection that does not learn and has no wide path."""
+        """What `forward_projected` takes, for a projection that does not learn."""
         return torch.from_numpy(self.projection.operator.apply(self.columns(batch), out=out))
 
     def forward(self, batch: CsrBatch | Numbered, values: torch.Tensor | None = None) -> torch.Tensor:
         rows = batch if isinstance(batch, Numbered) else self.read(batch)
-        outputs = self.forward_projected(self._projected(rows, values))
-        if self.wide is not None:
-            outputs = outputs + self.wide(rows, values).to(outputs.device)
-        return outputs
+        return self.forward_projected(self._projected(rows, values))
 
     def _projected(self, rows: Numbered, values: torch.Tensor | None) -> torch.Tensor:
         """By a fixed projection where the layers are, unless entries want gradients, or outputs are wanted in float64:

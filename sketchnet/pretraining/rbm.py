@@ -132,7 +132,7 @@ class RBM(nn.Module):
         if isinstance(v, torch.Tensor):
             return affine(v, self.weight.t(), self.hidden_bias)
         out = torch.empty(v.n_rows, self.config.n_hidden, dtype=self.weight.dtype)
-        backend().wide_forward(*v.arrays, self.weight.t().numpy(), out.numpy())
+        backend().multiply_table(*v.arrays, self.weight.t().numpy(), out.numpy())
         return out.add_(self.hidden_bias)
 
     def visible_input(self, h: torch.Tensor) -> torch.Tensor:
@@ -224,7 +224,7 @@ class Chain:
         if isinstance(self.data, CsrBatch):
             columns, local = backend().number_columns(self.data.indices)
             hidden = self.data_hidden.numpy()
-            sums = backend().wide_backward(self.data.indptr, local, self.data.values, len(columns), hidden)
+            sums = backend().multiply_transposed(self.data.indptr, local, self.data.values, len(columns), hidden)
             by_column.index_add_(0, torch.from_numpy(columns), torch.from_numpy(sums), alpha=alpha)
         else:
             add_product(by_column, self.data.t(), self.data_hidden, 1.0, alpha)

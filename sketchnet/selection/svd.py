@@ -83,7 +83,7 @@ def _scaled(rows: Rows, dtype: np.dtype) -> tuple[Rows, float]:
 def multiply(rows: CsrBatch, table: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return rows @ table, where the table has a row for each column."""
     out = np.empty((rows.n_rows, table.shape[1]), table.dtype) if out is None else out
-    backend().wide_forward(*rows.arrays, table, out)
+    backend().multiply_table(*rows.arrays, table, out)
     return out
 
 

@@ -24,7 +24,7 @@ from sketchnet.nn.dropout import Dropout
 from sketchnet.nn.table import TableLayer, copy_table, new_table
 from sketchnet.training.config import TrainingConfig
 from sketchnet.training.examples import Examples
-from sketchnet.training.gpu_layers import BatchNormalised, Product, ReluDropout, Sketch, Table, anchor
+from sketchnet.training.gpu_layers import BatchNormalised, ReluDropout, Sketch, Table
 from sketchnet.training.gpu_optimisers import RATES, GpuAdam, GpuMomentum
 from sketchnet.training.gpu_rows import make_rows, upload
 from sketchnet.training.processes import Processes
@@ -62,7 +62,7 @@ def _room(network: SketchNetwork) -> float:
     settings = network.config
     tables = 0
     if settings.learn:
-        tables = 9 * 4 * (len(network.projection.weight) + settings.width * settings.n_outputs * settings.wide)
+        tables = 9 * 4 * len(network.projection.weight)
     return _SHARE * torch.cuda.mem_get_info(network.device)[0] - tables
 
 
@@ -71,10 +71,10 @@ def is_known(settings: NetworkConfig, task: Task, config: TrainingConfig) -> boo
     if task.kind == "multilabel":
         return False
     if settings.learn:
-        # Li's layer takes rows whose ids are those of its weights: a wide path wants columns, and so does dropout.
-        of_columns = settings.wide or settings.feature_dropout > 0
-        return config.optimiser == "adamw" and (settings.scheme == "count_sketch" or not of_columns)
-    return not settings.wide and settings.feature_dropout == 0
+        # Li's layer takes rows whose ids are those of its weights, but dropout is of columns.
+        of_weights = settings.scheme != "count_sketch"
+        return config.optimiser == "adamw" and not (of_weights and settings.feature_dropout > 0)
+    return settings.feature_dropout == 0
 
 
 class CapturedSteps(Steps):
@@ -193,10 +193,7 @@ class CapturedSteps(Steps):
         else:
             x = self._rows.projected.index_select(0, rows)
         once = not settings.learn and settings.normalise != "batch"  # when they came
-        outputs = self._hidden(x if once else self._normalised(x), keys)
-        if network.wide is not None:
-            outputs = outputs.float() + Product.apply(anchor(outputs), self._tables["wide"], rows, csr, keys, rate)
-        return outputs
+        return self._hidden(x if once else self._normalised(x), keys)
 
     def _normalised(self, x: torch.Tensor) -> torch.Tensor:
         network = self._network

@@ -16,13 +16,13 @@ OPTIMISERS = ("adamw", "sgd")
 class TrainingConfig:
     """`optimiser="adamw"`: the default, with a warm-up over the first twentieth of all steps and a cosine to zero.
 
-    Weights of columns move only when their column is in the batch, by Adam's rule with the rates `sparse_rate` (the
-    learnable projection) and `wide_rate` (the wide path); their moments and decay wait meanwhile (the lazy form of
-    Adam). Rates that are None are chosen among three pairs, by the validation error after a trial with each.
+    Weights of the learnable projection move only when their column is in the batch, by Adam's rule with the rate
+    `sparse_rate`; their moments and decay wait meanwhile (the lazy form of Adam). A rate that is None is chosen among
+    three, by the validation error after a trial with each.
 
     `optimiser="sgd"`: the dissertation's regime. Momentum rises in a straight line from `momentum[0]` to `momentum[1]`
     over the first half of the epochs, the rate decays by the factor `decay` an epoch. Weights of columns move exactly
-    as if every step had updated all of them. `sparse_rate` and `wide_rate` are then factors on `rate`, 1 if None.
+    as if every step had updated all of them. `sparse_rate` is then a factor on `rate`, 1 if None.
 
     `l2` applies to weights, never to biases or batch norm; in "adamw" it is decoupled. Training ends after `epochs`,
     after `patience` epochs without a better validation error, or after `seconds`; the network of the best epoch counts.
@@ -42,7 +42,6 @@ class TrainingConfig:
     optimiser: str = "adamw"
     rate: float = 1e-3
     sparse_rate: float | None = None
-    wide_rate: float | None = None
     l2: float = 0.0
     momentum: tuple[float, float] = (0.5, 0.95)
     decay: float = 0.98
@@ -65,7 +64,7 @@ class TrainingConfig:
         for name in ("rate", "l2", "decay"):
             fix(name, check_real(name, getattr(self, name)))
         fix("pretrain", check_integer("pretrain", 0 if as_flag(self.pretrain) is False else self.pretrain, 0, 2**31))
-        for name in ("sparse_rate", "wide_rate", "seconds", "pretrain_rate"):
+        for name in ("sparse_rate", "seconds", "pretrain_rate"):
             if getattr(self, name) is not None:
                 fix(name, check_real(name, getattr(self, name)))
         if self.pretrain_init is not None:

@@ -50,7 +50,7 @@ def make_configs(
     # Rows of many rare columns say the same thing several times over; few or dense ones do not.
     per_row = n_entries / max(1, n_rows)
     many = per_row >= _MANY and per_row < _RARE * n_columns
-    network.setdefault("feature_dropout", (0.5 if many else 0.3) if learn or network.get("wide", True) else 0.0)
+    network.setdefault("feature_dropout", (0.5 if many else 0.3) if learn else 0.0)
     network.setdefault("dropout", 0.5)
     if as_flag(training.get("pretrain")) is True:
         training["pretrain"] = rbm_epochs(n_rows)
@@ -91,7 +91,7 @@ def describe(model: Model, n_rows: int, threads: int | None = None) -> str:
     return "; ".join(
         (
             f"{n_rows:,} rows x {network.n_columns:,} columns{table}",
-            f"{model.task.kind}, {front}, network {widths}{' and wide path' if network.wide else ''}",
+            f"{model.task.kind}, {front}, network {widths}",
             f"dropout {network.dropout:g}, of features {network.feature_dropout:g}",
             f"{training.optimiser} with rate {training.rate:g}, l2 {training.l2:g}",
             f"{training.epochs} epochs in batches of {training.batch_size}",

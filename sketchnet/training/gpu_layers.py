@@ -46,11 +46,6 @@ class Table:
             tensor.copy_(part.reshape(tensor.shape))
 
 
-def anchor(like: torch.Tensor) -> torch.Tensor:
-    """Something that wants a gradient, so that autograd comes by where gradients are kept elsewhere."""
-    return torch.zeros(1, device=like.device, requires_grad=True)
-
-
 class Sketch(torch.autograd.Function):
     @staticmethod
     def forward(ctx, bias, table, operator, rows, csr, keys, rate, gate):
@@ -70,22 +65,6 @@ class Sketch(torch.autograd.Function):
             gradient = gradient * gate
         backend("gpu").sketch_backward(rows, csr, keys, rate, where, gradient, table.gradient)
         return gradient.sum(dim=0), None, None, None, None, None, None, None
-
-
-class Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, anchor, table, rows, csr, keys, rate):
-        out = torch.empty(len(rows), table.weight.shape[1], device=anchor.device)
-        backend("gpu").wide_forward(rows, csr, keys, rate, table.weight, out)
-        ctx.kept = table, rows, csr, keys, rate
-        return out
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient):
-        table, rows, csr, keys, rate = ctx.kept
-        backend("gpu").wide_backward(rows, csr, keys, rate, gradient.float().contiguous(), table.gradient)
-        return None, None, None, None, None, None
 
 
 class BatchNormalised(torch.autograd.Function):

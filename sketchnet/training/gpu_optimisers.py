@@ -1,7 +1,7 @@
 """Optimisers whose steps can be captured: rates are read from the GPU, copies of the weights are written in bfloat16.
 
-Rates of a step are three numbers for the dense layers, three for each table of weights of columns, and from the tenth
-on three for the bias of a projection.
+Rates of a step are three numbers for the dense layers, three for the weights of columns and three for the bias of a
+projection.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from sketchnet.training.config import TrainingConfig
 from sketchnet.training.gpu_layers import Table
 from sketchnet.training.optimisers import LazyAdam, MomentumSGD
 
-RATES = 12
-_OF_BIAS = 9
+RATES = 9
+_OF_BIAS = 6
 _SHORT = 1 << 16  # numbers: starting a kernel takes longer than working through them
 
 
@@ -97,9 +97,8 @@ class GpuAdam(_Dense):
             return [rate * factor / first, 1 / second, rate * factor * config.l2]
 
         found = three(config.rate, LazyAdam.betas, step)
-        for name in self._tables:
-            rate = config.wide_rate if name == "wide" else config.sparse_rate
-            found += three(1.0 if rate is None else rate, LazyAdam.row_betas, step)
+        for _ in self._tables:
+            found += three(1.0 if config.sparse_rate is None else config.sparse_rate, LazyAdam.row_betas, step)
         found += [0.0] * (_OF_BIAS - len(found))
         return found + three(config.rate, LazyAdam.betas, self._since(step))
 

@@ -1,7 +1,7 @@
 """Optimisers for networks whose first weights belong to millions of columns.
 
-Dense parameters go to torch.optim. Row-sparse gradients (of `LearnableProjection` and `Wide`) are applied by kernels
-that touch only the rows of the batch.
+Dense parameters go to torch.optim. Row-sparse gradients (of `LearnableProjection`) are applied by kernels that touch
+only the rows of the batch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 
 from sketchnet.errors import InputError
 from sketchnet.kernels import backend
-from sketchnet.nn import SketchNetwork, Wide
+from sketchnet.nn import SketchNetwork
 from sketchnet.nn.table import TableLayer, copy_table, distinct_gradient, new_table, rows_of
 from sketchnet.training.config import TrainingConfig
 
@@ -76,9 +76,9 @@ class Optimiser(ABC):
         """A layer's rows: weights, and what is kept behind them."""
         return rows_of(self._layers[name].weight)
 
-    def _row_rate(self, name: str) -> float:
-        rate = self.config.wide_rate if isinstance(self._layers[name], Wide) else self.config.sparse_rate
-        return 1.0 if rate is None else rate
+    @property
+    def _row_rate(self) -> float:
+        return 1.0 if self.config.sparse_rate is None else self.config.sparse_rate
 
     def step(self) -> None:
         self.steps += 1
@@ -155,7 +155,7 @@ class LazyAdam(Optimiser):
         self._factor = factor
 
     def _update(self, name, rows, gradient):
-        (beta1, beta2), rate = self.row_betas, self._row_rate(name) * self._factor
+        (beta1, beta2), rate = self.row_betas, self._row_rate * self._factor
         first_correction = 1 / (1 - beta1**self.steps)
         second_correction = 1 / sqrt(1 - beta2**self.steps)
         backend().adam_step(
@@ -209,7 +209,7 @@ class MomentumSGD(Optimiser):
         momentum, l2 = self._momentum, config.l2
         self._matrices = {}
         for name in self._layers:
-            rate = self._rate * self._row_rate(name)
+            rate = self._rate * self._row_rate
             self._matrices[name] = np.array([[1 - rate * l2, -rate * momentum], [l2, momentum]])
 
     def state(self):
@@ -245,7 +245,7 @@ class MomentumSGD(Optimiser):
         self._now[name] += 1
         backend().momentum_step(
             self._table(name), rows, gradient, self._now[name],
-            self._rate * self._row_rate(name), self._momentum, self.config.l2,
+            self._rate * self._row_rate, self._momentum, self.config.l2,
         )  # fmt: skip
 
 

@@ -57,7 +57,7 @@ class TrainingRows:
     @property
     def _can_cache(self) -> bool:
         settings = self._network.config
-        return not (settings.learn or settings.wide or settings.feature_dropout)
+        return not (settings.learn or settings.feature_dropout)
 
     def batches(self, epoch: int, skip: int) -> Iterator[tuple]:
         """(row numbers, batch) in the epoch's order, from batch number `skip` on."""

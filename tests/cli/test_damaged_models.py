@@ -45,7 +45,7 @@ def _double(folder):
 
 def _other_shape(folder):
     tensors = load_file(folder / "weights.safetensors")
-    save_file({**tensors, "wide.weight": torch.zeros(3, 1)}, folder / "weights.safetensors")
+    save_file({**tensors, "more.weight": torch.zeros(3, 1)}, folder / "weights.safetensors")
 
 
 def _nan(folder):

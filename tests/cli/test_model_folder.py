@@ -70,7 +70,7 @@ def test_a_model_stays_until_there_is_something_of_the_new_one(tmp_path):
     (tmp_path / "rows.svm").write_text(ROWS)
     good("train", "rows.svm", "--out", "model", *TINY, cwd=tmp_path)
     before = contents(tmp_path)
-    diverges = ("--overwrite", "--no-wide", "--set", "rate=1e300")
+    diverges = ("--overwrite", "--set", "rate=1e300")
     tiny = [word for word in TINY if not word.startswith("rate=")]
     tiny.remove("--set")
     done = sketchnet("train", "rows.svm", "--out", "model", *tiny, *diverges, cwd=tmp_path)

@@ -12,7 +12,7 @@ from tests.cli.command_line import bad, good
 from tests.report.numbers import Numbers
 
 TINY = "--components 16 --hidden 8 --epochs 2 --batch-size 32".split()
-TINY += "--set rate=0.01 --set sparse_rate=0.05 --set wide_rate=0.05 --set feature_dropout=0".split()
+TINY += "--set rate=0.01 --set sparse_rate=0.05 --set feature_dropout=0".split()
 N = 120
 TEXT = ("--text-column", "2", "--label-column", "1")
 

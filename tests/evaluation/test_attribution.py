@@ -27,10 +27,10 @@ TASKS = {
     "regression": Task("regression", (), 5.0, 2.5),
 }
 FRONTS = {
-    "learnable and wide": {},
-    "li": {"scheme": "li", "options": {"s": 4}, "wide": False},
-    "gaussian": {"scheme": "gaussian", "learn": False, "wide": False, "normalise": "standard"},
-    "srht": {"scheme": "srht", "learn": False, "wide": True, "normalise": "max_abs"},
+    "learnable": {},
+    "li": {"scheme": "li", "options": {"s": 4}},
+    "gaussian": {"scheme": "gaussian", "learn": False, "normalise": "standard"},
+    "srht": {"scheme": "srht", "learn": False, "normalise": "max_abs"},
     "scaled and hashed": {"scale_input": "max_abs", "hashed_columns": 12},
 }
 
@@ -101,9 +101,7 @@ def test_no_rows():
     assert [len(x) for x in top_columns(found, 5)] == [0, 0]
 
 
-@pytest.mark.parametrize(
-    "settings", [{"wide": True}, {"wide": False}, {"learn": False, "scheme": "gaussian", "wide": False}]
-)
+@pytest.mark.parametrize("settings", [{}, {"learn": False, "scheme": "gaussian"}])
 def test_planted_columns_come_out_on_top(settings):
     rng = np.random.default_rng(7)
     X = sparse.random_array((600, 300), density=0.02, format="csr", rng=rng).toarray()

@@ -18,7 +18,7 @@ from sketchnet.training.task import Task
 pytestmark = pytest.mark.skipif(gpu_missing() is not None, reason="there is no CUDA device")
 
 CPU = backend("cpu")
-FIXED = {"learn_projection": False, "wide": False}
+FIXED = {"learn_projection": False}
 PLAIN = {"dropout": 0.0, "feature_dropout": 0.0, "n_components": 128, "hidden": (64, 32), "epochs": 3}
 
 
@@ -60,23 +60,6 @@ def test_sketch_and_its_gradient(k, index, look_up):
     found = torch.zeros_like(w)
     backend("gpu").sketch_backward(numbers, on_gpu, None, 0.0, where, *gpu(gradient), found)
     expected = CPU.scatter_backward(indptr, indices, values, None, codes, gradient)
-    np.testing.assert_allclose(found.cpu(), expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("width", [1, 5, 100])
-def test_wide_and_its_gradient(width):
-    csr, rows, _, _, table = batch(width=width)
-    indptr, indices, values = taken(csr, rows)
-    expected = np.empty((len(rows), width), np.float32)
-    CPU.wide_forward(indptr, indices, values, table, expected)
-    on_gpu, (numbers, w) = gpu(*csr), gpu(rows, table)
-    out = torch.empty(len(rows), width, device="cuda")
-    backend("gpu").wide_forward(numbers, on_gpu, None, 0.0, w, out)
-    np.testing.assert_allclose(out.cpu(), expected, rtol=1e-5, atol=1e-5)
-    gradient = np.random.default_rng(2).standard_normal(expected.shape).astype(np.float32)
-    found = torch.zeros_like(w)
-    backend("gpu").wide_backward(numbers, on_gpu, None, 0.0, *gpu(gradient), found)
-    expected = CPU.wide_backward(indptr, indices, values, len(table), gradient)
     np.testing.assert_allclose(found.cpu(), expected, rtol=1e-4, atol=1e-4)
 
 
@@ -144,10 +127,9 @@ def rows(n=4000, d=20_000):
     "settings",
     [
         {},
-        {"wide": False},
         {"hashed_columns": 5000},
-        {"eta": 0.5, "wide": False},
-        {"scheme": "li", "wide": False},
+        {"eta": 0.5},
+        {"scheme": "li"},
         FIXED,
         {**FIXED, "scheme": "gaussian", "normalise": "max_abs"},
         {**FIXED, "optimiser": "sgd", "learning_rate": 0.05, "l2": 1e-3},
@@ -212,7 +194,6 @@ def test_a_stopped_run_goes_on(settings, tmp_path):
     """In the middle of an epoch, to weights that differ by rounding at most: sums on the GPU have no fixed order."""
     X, y = rows(2000)
     estimator = SketchClassifier(device="cuda", **{**PLAIN, **settings, "sparse_learning_rate": 0.01})
-    estimator.wide_learning_rate = 0.01
     task = Task.of_labels(y)
     examples = Examples(estimator._batch(X), task.encode(y))
 

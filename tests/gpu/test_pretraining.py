@@ -34,7 +34,7 @@ def test_rbms_reconstruct_as_well(visible, hidden):
 def test_pretrained_networks_learn_there():
     data = Synthetic(n=4000, d=20_000, density=2e-3).rows(slice(0, 4000))
     X, y = data.scipy(), data.labels
-    settings = {"learn_projection": False, "wide": False, "n_components": 128, "hidden": (64, 32), "pretrain": 3}
+    settings = {"learn_projection": False, "n_components": 128, "hidden": (64, 32), "pretrain": 3}
     here, there = (SketchClassifier(device=device, epochs=5, **settings).fit(X, y) for device in ("cpu", "cuda"))
     assert abs(here.score(X, y) - there.score(X, y)) < 0.05
 

@@ -32,7 +32,7 @@ def team(tmp_path):
     distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("settings", [{}, {"learn_projection": False, "wide": False}])
+@pytest.mark.parametrize("settings", [{}, {"learn_projection": False}])
 def test_sums_over_processes_are_captured(settings, team, monkeypatch):
     data = Synthetic(n=4000, d=20_000, density=2e-3).rows(slice(0, 4000))
     X, y = data.scipy(), data.labels

@@ -17,7 +17,7 @@ from sketchnet.training.task import Task
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 
-FIXED = {"learn_projection": False, "wide": False}
+FIXED = {"learn_projection": False}
 
 
 def rows(n=4000):
@@ -54,15 +54,12 @@ def test_the_same_seed_gives_the_same_network():
 
 
 @pytest.mark.skipif(gpu_missing() is not None, reason=f"no GPU kernels: {gpu_missing()}")
-@pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("scheme", sorted(SCHEMES))
-def test_rows_are_projected_where_the_network_is(scheme, wide, monkeypatch):
+def test_rows_are_projected_where_the_network_is(scheme, monkeypatch):
     batch = Synthetic(n=2500, d=20_000, density=2e-3).rows(slice(0, 2500))
     options = {"density": 0.01} if scheme == "srht_sparse" else {}
     fixed = {"learn": False, "options": options, "n_components": 64}
-    network = SketchNetwork(NetworkConfig(20_000, 3, scheme, **fixed, wide=wide, hidden=(32,)))
-    if wide:
-        torch.nn.init.normal_(network.wide.weight)
+    network = SketchNetwork(NetworkConfig(20_000, 3, scheme, **fixed, hidden=(32,)))
     model = Model(network, Task("multiclass", (0, 1, 2)), TrainingConfig())
     few = dataclasses.replace(batch.rows(slice(0, 9)), values=batch.rows(slice(0, 9)).values.astype(np.float64))
     here, in_double = model.outputs(batch), model.outputs(few)

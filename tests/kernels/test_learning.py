@@ -142,14 +142,10 @@ PRODUCTS = {
         returned("scatter_values", "indptr", "local", "starts", "codes", "weights", "by_output"),
         lambda c: (c.by_output @ c.pattern.T)[c.owners, c.local],
     ),
-    "wide_forward": (into("wide_forward", *CSR, "table"), lambda c: c.dense @ c.used),
-    "wide_backward": (
-        returned("wide_backward", *NUMBERED, lambda c: len(c.starts) - 1, "by_output"),
+    "multiply_table": (into("multiply_table", *CSR, "table"), lambda c: c.dense @ c.used),
+    "multiply_transposed": (
+        returned("multiply_transposed", *NUMBERED, lambda c: len(c.starts) - 1, "by_output"),
         lambda c: c.dense.T @ c.by_output,
-    ),
-    "wide_values": (
-        returned("wide_values", "indptr", "indices", "table", "by_output"),
-        lambda c: (c.by_output @ c.used.T)[c.owners, c.local],
     ),
 }
 UPDATES = {

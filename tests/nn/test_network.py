@@ -11,9 +11,9 @@ from torch.nn import functional
 from sketchnet import random
 from sketchnet.data import CsrBatch
 from sketchnet.errors import InputError
-from sketchnet.nn import FixedProjection, LearnableProjection, NetworkConfig, SketchNetwork, Wide
+from sketchnet.nn import FixedProjection, LearnableProjection, NetworkConfig, SketchNetwork
 from sketchnet.nn.network import hash_columns
-from tests.nn.test_projection_layers import SPARSE, D, K, close, dense, every_sparse_scheme, rows
+from tests.nn.test_projection_layers import SPARSE, D, K, close, every_sparse_scheme, rows
 
 
 def network(**options):
@@ -28,10 +28,9 @@ def network(**options):
         FixedProjection(50, 4, "gaussian"),
         LearnableProjection(50, 4),
         LearnableProjection(50, 4, "li"),
-        Wide(50, 2),
         network(n_columns=50),
         network(n_columns=50, scale_input="max_abs"),
-        network(n_columns=50, learn=False, wide=False),
+        network(n_columns=50, learn=False),
     ],
     ids=lambda layer: type(layer).__name__,
 )
@@ -60,20 +59,11 @@ def test_hashed_columns_take_any_id():
     twin.load_state_dict(net.state_dict())
     assert torch.equal(outputs, twin(hashed))
     outputs.sum().backward()
-    assert set(net.wide.weight.grad._indices()[0].tolist()) == set(hashed.indices.tolist())
+    assert set(net.projection.weight.grad._indices()[0].tolist()) == set(hashed.indices.tolist())
     with pytest.raises(InputError, match="column id -1 is negative"):
         net(dataclasses.replace(x, indices=np.array([0, -1, 2, 3])))
     with pytest.raises(InputError, match="too large"):
         net(dataclasses.replace(x, indices=np.array([0, 1, 2, 2**63], np.uint64)))
-
-
-def test_the_wide_path_is_added():
-    net = network().eval()
-    x = rows()
-    before = net(x)
-    torch.nn.init.normal_(net.wide.weight)
-    close(net(x), before + dense(x) @ net.wide.weight)
-    assert network(wide=False).wide is None
 
 
 @pytest.mark.parametrize("normalise", ["batch", "none"])
@@ -102,11 +92,10 @@ def test_in_a_plain_pytorch_loop(scheme):
     truth = np.random.default_rng(0).standard_normal(D)
     target = torch.from_numpy(np.sign(x.scipy() @ truth)).float()
     net = network(n_outputs=1, scheme=scheme, options=SPARSE[scheme])
-    sparse = [net.projection.weight, net.wide.weight]
-    rest = [p for p in net.parameters() if all(p is not q for q in sparse)]
-    optimisers = torch.optim.SparseAdam(sparse, lr=0.02), torch.optim.Adam(rest, lr=0.02)
+    rest = [p for p in net.parameters() if p is not net.projection.weight]
+    optimisers = torch.optim.SparseAdam([net.projection.weight], lr=0.02), torch.optim.Adam(rest, lr=0.02)
     losses = []
-    for _ in range(15):
+    for _ in range(30):
         net.train()
         for start in range(0, 200, 40):
             span = slice(start, start + 40)
@@ -122,7 +111,6 @@ def test_in_a_plain_pytorch_loop(scheme):
 
 def test_a_network_in_double_differs_by_rounding():
     net = network()
-    torch.nn.init.normal_(net.wide.weight)
     net.train()
     net(rows())
     net.eval()
@@ -148,7 +136,6 @@ def test_a_network_in_double_differs_by_rounding():
         (lambda: LearnableProjection(D, K, ["li"]), r"there is no scheme \['li'\]; there are gaussian"),
         (lambda: LearnableProjection(D, K, eta=1.5), "eta=1.5 is not possible"),
         (lambda: LearnableProjection(2**40, K), "ask for a hashed table"),
-        (lambda: Wide(2**40, 2), "ask for a hashed table"),
         (lambda: network(normalise="standard"), "is not for learnt projections"),
         (lambda: network(normalise="row"), "normalise='row' is not possible; allowed are batch"),
         (lambda: network(activation="tanh"), "activation='tanh' is not possible"),
@@ -169,7 +156,7 @@ def test_bad_values_are_told_by_the_column_that_people_know():
 
 
 def test_the_dense_part_is_moved_as_torch_moves_modules():
-    network = SketchNetwork(NetworkConfig(10, 1, learn=False, wide=False, normalise="standard", n_components=4))
+    network = SketchNetwork(NetworkConfig(10, 1, learn=False, normalise="standard", n_components=4))
     for how in (((), {"dtype": torch.float64}), (("cpu", torch.float32), {}), (("cpu",), {"non_blocking": True})):
         network.to(*how[0], **how[1])
     assert network.layers[-1].weight.dtype == network.shift.dtype == torch.float32

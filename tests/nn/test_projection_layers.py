@@ -18,7 +18,6 @@ from sketchnet.nn import (
     LearnableProjection,
     NetworkConfig,
     SketchNetwork,
-    Wide,
 )
 from tests.data.test_shards import batch
 
@@ -118,15 +117,9 @@ def test_gradients_are_those_of_a_dense_layer(scheme, n):
     close(ours.grad, values.grad)
 
 
-@pytest.mark.parametrize("which", ["count_sketch", "wide"])
-def test_gradients_are_those_of_embedding_bag(which):
-    x = rows()
-    layer = Wide(D, 3) if which == "wide" else learnable("count_sketch")
-    if which == "wide":
-        torch.nn.init.normal_(layer.weight, generator=torch.Generator().manual_seed(0))
-        weight, bias = layer.weight.detach().clone().requires_grad_(), 0
-    else:
-        weight, bias = dense_weight(layer), layer.bias.detach()
+def test_gradients_are_those_of_embedding_bag():
+    x, layer = rows(), learnable("count_sketch")
+    weight, bias = dense_weight(layer), layer.bias.detach()
     ids, offsets, values = as_bags(x)
     theirs = functional.embedding_bag(ids, weight, offsets, mode="sum", per_sample_weights=values) + bias
     ours = torch.from_numpy(x.values.copy()).requires_grad_()
@@ -134,15 +127,14 @@ def test_gradients_are_those_of_embedding_bag(which):
     close(outputs, theirs)
     weighted_loss(theirs).backward()
     weighted_loss(outputs).backward()
-    expected = weight.grad if which == "wide" else weight.grad[where(layer)]
-    close(layer.weight.grad.to_dense(), expected)
+    close(layer.weight.grad.to_dense(), weight.grad[where(layer)])
     close(ours.grad, values.grad)
 
 
-@pytest.mark.parametrize("which", [*SPARSE, "wide"])
+@pytest.mark.parametrize("which", SPARSE)
 def test_gradients_agree_with_finite_differences(which):
     x = rows(10, dtype=np.float64)
-    layer = (Wide(D, 3) if which == "wide" else learnable(which)).double()
+    layer = learnable(which).double()
     values = torch.from_numpy(x.values.copy()).requires_grad_()
     weighted_loss(layer(x, values)).backward()
 
@@ -165,25 +157,25 @@ def test_gradients_agree_with_finite_differences(which):
         assert float(values.grad[t]) == pytest.approx((above - below) / (2 * step), rel=1e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize("which", [*SPARSE, "wide"])
+@pytest.mark.parametrize("which", SPARSE)
 def test_the_gradient_is_sparse_and_has_the_columns_of_the_batch_alone(which):
     d = 100_000
-    layer = Wide(d, 3) if which == "wide" else learnable(which, d)
+    layer = learnable(which, d)
     x = rows(5, d=d)
     weighted_loss(layer(x)).backward()
     gradient = layer.weight.grad
     assert gradient.is_sparse
     found = gradient._indices()[0].tolist()
     assert len(set(found)) == len(found)
-    columns = found if which == "wide" else where(layer)[0][found]
+    columns = where(layer)[0][found]
     present = set(x.indices.tolist())
     assert set(columns) == present if which != "li" else present & set(where(layer)[0])
 
 
-@pytest.mark.parametrize("which", [*SPARSE, "wide"])
+@pytest.mark.parametrize("which", SPARSE)
 def test_gradients_of_several_batches_add_up(which):
     """As torch adds them: in one graph, and over several backward passes."""
-    layer = Wide(D, 3) if which == "wide" else learnable(which)
+    layer = learnable(which)
     parts = [rows(6, seed) for seed in range(5)]
     gradients = []
     for part in parts:
@@ -230,7 +222,7 @@ def test_values_of_any_kind_and_unusual_ids(dtype):
     for array in unusual.arrays:
         array.flags.writeable = False
     plain = dataclasses.replace(x, values=values.astype(np.float32))
-    for layer in (learnable("count_sketch"), learnable("li"), Wide(D, 2), FixedProjection(D, K)):
+    for layer in (learnable("count_sketch"), learnable("li"), FixedProjection(D, K)):
         ours, theirs = layer(unusual), layer(plain)
         assert torch.equal(ours, theirs)
         if ours.requires_grad:
@@ -256,13 +248,12 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("which", ["fixed", "learnable", "wide", "network", "hashed", "autoencoder"])
+@pytest.mark.parametrize("which", ["fixed", "learnable", "network", "hashed", "autoencoder"])
 def test_rows_of_any_kind(which, kind):
     small = {"n_components": 4, "hidden": (4,)}
     layer = {
         "fixed": lambda: FixedProjection(D, K),
         "learnable": lambda: learnable("li"),
-        "wide": lambda: Wide(D, 3),
         "network": lambda: SketchNetwork(NetworkConfig(D, 3, **small)).eval(),
         "hashed": lambda: SketchNetwork(NetworkConfig(D, 3, hashed_columns=32, **small)).eval(),
         "autoencoder": lambda: Autoencoder(AutoencoderConfig(D, "real", **small)),
@@ -285,7 +276,7 @@ def test_rows_of_any_kind(which, kind):
     ],
 )
 def test_what_is_no_matrix(given, message):
-    for layer in (FixedProjection(D, K), learnable("li"), Wide(D, 3)):
+    for layer in (FixedProjection(D, K), learnable("li")):
         with pytest.raises(InputError, match=message):
             layer(given)
 
@@ -298,11 +289,11 @@ def test_tensors_may_be_half_as_wide_or_not_want_their_gradient_now():
         close(layer(x.clone().requires_grad_()), layer(x))
 
 
-@pytest.mark.parametrize("which", ["gaussian", "count_sketch", "learnable count_sketch", "learnable li", "wide"])
+@pytest.mark.parametrize("which", ["gaussian", "count_sketch", "learnable count_sketch", "learnable li"])
 def test_outputs_are_of_the_layer_s_type_and_not_of_the_rows(which):
     """scipy's own type is float64, and what comes behind a layer has float32."""
     kind, _, scheme = which.rpartition(" ")
-    layer = Wide(D, K) if which == "wide" else learnable(scheme) if kind else FixedProjection(D, K, scheme)
+    layer = learnable(scheme) if kind else FixedProjection(D, K, scheme)
     single, double, whole = rows(), rows(dtype=np.float64), CsrBatch(*identity().arrays[:2], np.arange(D), D)
     assert torch.nn.Linear(K, 2)(layer(double.scipy())).dtype == torch.float32
     close(layer(double), layer(single))
@@ -323,7 +314,7 @@ def test_gradients_of_a_layer_in_double_are_not_rounded(scheme):
     assert torch.allclose(layer.bias.grad, torch.tensor(x.n_rows / 3, dtype=torch.float64), rtol=1e-12)
 
 
-@pytest.mark.parametrize("layer", [LearnableProjection, FixedProjection, Wide])
+@pytest.mark.parametrize("layer", [LearnableProjection, FixedProjection])
 def test_layers_stand_in_models_that_torch_compiles(layer):
     net = nn.Sequential(layer(60, 8), nn.Linear(8, 1))
     X = sparse.random_array((20, 60), density=0.2, format="csr", dtype=np.float32, rng=np.random.default_rng(0))

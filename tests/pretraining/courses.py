@@ -15,9 +15,9 @@ from sketchnet.training.loop import train
 from tests.training.toy import assert_same_network, examples, make_model, without_seconds
 
 PRETRAIN = {"pretrain": 2, "seed": 3}
-FIXED = {"learn": False, "wide": False, "normalise": "standard", "n_components": 16, "hidden": (12, 8), "dropout": 0.2}
+FIXED = {"learn": False, "normalise": "standard", "n_components": 16, "hidden": (12, 8), "dropout": 0.2}
 LEARNT = {"n_components": 16, "hidden": (12, 8), "feature_dropout": 0.2, "eta": 0.7}
-CHOSEN = {"sparse_rate": None, "wide_rate": None}  # rates that are tried, between RBMs and epochs
+CHOSEN = {"sparse_rate": None}  # rates that are tried, between RBMs and epochs
 
 
 def classifier(network=FIXED, seed=3, kind="binary", **training):

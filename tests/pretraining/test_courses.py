@@ -202,7 +202,7 @@ def test_what_is_left_of_rows_is_another_in_each_epoch_and_the_same_after_a_stop
 def test_hidden_layers_with_batch_norm_compute_what_those_without_do():
     """Up to the scale of each unit; the outputs before the last layer, and where they are zero."""
     torch.manual_seed(1)
-    settings = {"n_columns": 50, "n_outputs": 1, "n_components": 12, "learn": False, "wide": False, "dropout": 0.5}
+    settings = {"n_columns": 50, "n_outputs": 1, "n_components": 12, "learn": False, "dropout": 0.5}
     networks = [SketchNetwork(NetworkConfig(**settings, hidden=(9, 7), hidden_norm=norm)) for norm in (False, True)]
     linear = [[layer for layer in network.layers if isinstance(layer, nn.Linear)] for network in networks]
     for one, two in zip(*linear):

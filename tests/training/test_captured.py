@@ -27,7 +27,7 @@ from sketchnet.training.task import Task
 from tests.training.toy import moved_in_epochs
 
 CPU = backend("cpu")
-FIXED = {"learn_projection": False, "wide": False}
+FIXED = {"learn_projection": False}
 SMALL = {"dropout": 0.0, "feature_dropout": 0.0, "n_components": 64, "hidden": (32, 16), "epochs": 3}
 
 
@@ -47,14 +47,6 @@ def sketch_forward(rows, csr, keys, rate, where, weight, bias, out):
 def sketch_backward(rows, csr, keys, rate, where, gradient, out):
     codes = codes_of(where, len(out), gradient.shape[1])
     out += torch.from_numpy(CPU.scatter_backward(*taken(rows, csr), None, codes, gradient.numpy()))
-
-
-def wide_forward(rows, csr, keys, rate, weight, out):
-    CPU.wide_forward(*taken(rows, csr), weight.numpy(), out.numpy())
-
-
-def wide_backward(rows, csr, keys, rate, gradient, out):
-    out += torch.from_numpy(CPU.wide_backward(*taken(rows, csr), len(out), gradient.numpy()))
 
 
 def adam_rows(rows, csr, gradient, weight, moments, rates, betas, epsilon):
@@ -133,7 +125,7 @@ def batch_norm_backward(gradient, x, weight, saved):
 @pytest.fixture
 def gpu(monkeypatch):
     """Make captured steps possible here, and take them."""
-    kernels = (sketch_forward, sketch_backward, wide_forward, wide_backward, adam_rows, adam_all, moments, normalise)
+    kernels = (sketch_forward, sketch_backward, adam_rows, adam_all, moments, normalise)
     kernels += (batch_norm, batch_norm_backward)
     stand_in = SimpleNamespace(**{kernel.__name__: kernel for kernel in kernels})
     for module in (gpu_rows, gpu_layers, gpu_optimisers):
@@ -185,13 +177,13 @@ def stop_at(step):
     "settings",
     [
         {},
-        {"wide": False, "l2": 0.01},
+        {"l2": 0.01},
         {"hashed_columns": 500, "hidden": ()},
         {"scale_input": "max_abs", "batch_size": 64},
-        {"eta": 0.5, "wide": False, "normalise": "none", "hidden_norm": False},
+        {"eta": 0.5, "normalise": "none", "hidden_norm": False},
         {"frozen_epochs": 1, "normalise": "none", "hidden_norm": False},
-        {"scheme": "li", "options": {"s": 20}, "wide": False},
-        {"scheme": "li", "wide": False, "eta": 0.3},
+        {"scheme": "li", "options": {"s": 20}},
+        {"scheme": "li", "eta": 0.3},
         FIXED,
         {**FIXED, "normalise": "batch"},
         {**FIXED, "scheme": "gaussian", "normalise": "max_abs", "optimiser": "sgd", "learning_rate": 0.05, "l2": 1e-3},
@@ -227,7 +219,7 @@ def test_a_stopped_run_goes_on(gpu, settings, moved, room, tmp_path, monkeypatch
     gpu.room = room
     X, y = rows()
     task = Task.of_labels(y)
-    rates = {"sparse_learning_rate": 0.01, "wide_learning_rate": 0.01}
+    rates = {"sparse_learning_rate": 0.01}
     estimator = SketchClassifier(**{**SMALL, **settings, **rates, "batch_size": 64})
     examples = Examples(estimator._batch(X), task.encode(y))
 
@@ -251,7 +243,7 @@ def test_a_frozen_projection_stays_as_it_was_drawn_and_then_learns(gpu, eta, tmp
     X, y = rows()
     task = Task.of_labels(y)
     estimator = SketchClassifier(**{**SMALL, "epochs": 4, "eta": eta, "frozen_epochs": 2, "normalise": "none"})
-    estimator.set_params(sparse_learning_rate=0.01, wide_learning_rate=0.01, hidden_norm=False)
+    estimator.set_params(sparse_learning_rate=0.01, hidden_norm=False)
     examples = Examples(estimator._batch(X), task.encode(y))
     ours, theirs, cut, resumed = (estimator._build(task, examples.data, 0) for _ in range(4))
     assert moved_in_epochs(ours, examples) == [{"last"}] * 2 + [{"weight", "bias", "last"}] * 2
@@ -301,11 +293,11 @@ def test_a_gpu_is_taken_where_it_helps(monkeypatch):
     assert device(1000) == "cpu"
     assert device(10**6, name="cpu") == "cpu"
     assert device(10**6, **FIXED) == "cuda"
-    assert device(10**6, learn_projection=False) == "cpu"  # with a wide path
-    assert device(10**6, eta=0.5) == device(10**6, scheme="li", wide=False) == "cuda"
-    assert device(10**6, scheme="li") == device(10**6, optimiser="sgd") == "cpu"
+    assert device(10**6, learn_projection=False, feature_dropout=0.3) == "cpu"
+    assert device(10**6, eta=0.5) == device(10**6, scheme="li") == "cuda"
+    assert device(10**6, scheme="li", feature_dropout=0.3) == device(10**6, optimiser="sgd") == "cpu"
     assert not captured.is_known(_settings(learn=True), Task("multilabel", (0, 1)), TrainingConfig())
 
 
 def _settings(learn):
-    return SimpleNamespace(learn=learn, scheme="count_sketch", eta=1, wide=True, feature_dropout=0.0)
+    return SimpleNamespace(learn=learn, scheme="count_sketch", eta=1, feature_dropout=0.0)

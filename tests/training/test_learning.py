@@ -31,15 +31,16 @@ def test_no_linear_model_learns_the_toy():
 
 
 @pytest.mark.parametrize(
-    ("kind", "error"), [("binary", 0.13), ("multiclass", 0.13), ("multilabel", 0.06), ("regression", 0.2)]
+    ("kind", "error"), [("binary", 0.13), ("multiclass", 0.17), ("multilabel", 0.06), ("regression", 0.22)]
 )
 @every_optimiser
 def test_a_network_learns(kind, error, optimiser):
     """Wrong labels, or the share of the targets' variance that is left; guessing is wrong in half or 3/4, and by 1."""
-    options = training(optimiser, epochs=5 if optimiser == "adamw" else 8, batch_size=100)
+    options = training(optimiser, epochs=8, batch_size=100, sparse_rate={"adamw": 0.1, "sgd": 3.0}[optimiser])
     if kind == "regression" and optimiser == "sgd":
         options["rate"] = 0.03
-    model = trained(kind, 4000, 1000, options, {"feature_dropout": 0.1, "hidden": (64,)})
+    width = 64 if optimiser == "adamw" else 256
+    model = trained(kind, 4000, 1000, options, {"n_components": width, "hidden": (64,)})
     valid = toy(1000, seed=1)
     outputs, labels = model.outputs(valid.rows), valid.labels(kind)
     decided = model.task.decide(outputs)
@@ -76,7 +77,7 @@ def test_the_loop_is_a_plain_one_that_touches_fewer_weights():
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
 def test_errors_in_the_history_are_those_of_unseen_rows(kind):
-    chosen = {"rate": 5e-3, "sparse_rate": None, "wide_rate": None, "epochs": 3, "batch_size": 100}
+    chosen = {"rate": 5e-3, "sparse_rate": None, "epochs": 3, "batch_size": 100}
     model = trained(kind, 4000, 1000, chosen, {"feature_dropout": 0.1, "hidden": (64,)})
     told = [record["valid_error"] for record in model.history if "valid_error" in record][-1]
     unseen = examples(kind, 1000, seed=2, task=model.task)[0]
@@ -95,8 +96,8 @@ def test_a_frozen_projection_stays_as_it_was_drawn_and_then_learns(optimiser, sc
 
 
 def test_rates_are_tried_on_a_projection_that_learns():
-    free = {"sparse_rate": None, "wide_rate": None, "epochs": 1, "rate": 0.01}
-    how = {"kind": "regression", "n": 2000, "network": {"wide": False}}  # whose errors are not rounded to rows
+    free = {"sparse_rate": None, "epochs": 1, "rate": 0.01}
+    how = {"kind": "regression", "n": 2000}  # whose errors are not rounded to rows
     histories = [trained(**how, training={**free, "frozen_epochs": frozen}).history for frozen in (0, 1)]
     (rates, *epochs), (their_rates, *their_epochs) = map(without_seconds, histories)
     assert rates == their_rates

@@ -26,7 +26,7 @@ def test_scales_are_those_of_the_training_rows():
     rows = sparse.csr_array(given.data.scipy(), copy=True)
     rows.sum_duplicates()
     largest = abs(rows).max(axis=0).toarray().ravel()
-    model = make_model(task, scale_input="max_abs", learn=False, normalise="standard", n_components=5000, wide=False)
+    model = make_model(task, scale_input="max_abs", learn=False, normalise="standard", n_components=5000)
     train(model, given, None)
     network = model.network
     assert np.array_equal(network.input_scale.numpy(), np.where(largest == 0, 1, largest))
@@ -56,7 +56,7 @@ def test_every_record_is_reported_and_every_step_told(tmp_path):
 
 def test_the_time_of_each_stage(tmp_path):
     """Of a run that was cut off, too, as it was when they were first done."""
-    fixed = {"learn": False, "wide": False, "normalise": "standard", "scheme": "gaussian"}
+    fixed = {"learn": False, "normalise": "standard", "scheme": "gaussian"}
     options = {"network": fixed, "training": {"epochs": 3}, "folder": tmp_path / "model"}
     with pytest.raises(Interrupted):
         trained(**options, loaded=1.23456, tick=lambda done, *_: done == 11 and signal.raise_signal(signal.SIGINT))
@@ -144,6 +144,6 @@ def test_values_that_are_no_numbers_are_errors():
     values = given.data.values.copy()
     values[123] = np.nan
     bad = Examples(dataclasses.replace(given.data, values=values), given.targets)
-    for network in ({}, {"scale_input": "max_abs"}, {"learn": False, "wide": False, "normalise": "standard"}):
+    for network in ({}, {"scale_input": "max_abs"}, {"learn": False, "normalise": "standard"}):
         with pytest.raises(InputError, match="NaN or infinity: nan"):
             train(make_model(task, **network), bad, None)

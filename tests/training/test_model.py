@@ -22,8 +22,8 @@ NETWORKS = {
     "learnt": {},
     "li": {"scheme": "li", "options": {"s": 30}},
     "hashed": {"hashed_columns": 500, "scale_input": "max_abs"},
-    "fixed": {"learn": False, "wide": False, "scheme": "gaussian", "normalise": "standard", "activation": "relu"},
-    "wide beside a fixed one": {"learn": False, "normalise": "max_abs", "hidden": (8, 4), "dropout": 0.1},
+    "fixed": {"learn": False, "scheme": "gaussian", "normalise": "standard", "activation": "relu"},
+    "deeper": {"learn": False, "normalise": "max_abs", "hidden": (8, 4), "dropout": 0.1},
 }
 
 
@@ -172,9 +172,9 @@ def test_truncated_weights_are_refused(folder, kept):
     "edit",
     [
         lambda tensors: tensors.update({"layers.1.weight": tensors["layers.1.weight"].T.contiguous()}),
-        lambda tensors: tensors.update({"wide.weight": tensors["wide.weight"].reshape(-1)}),
+        lambda tensors: tensors.update({"projection.weight": tensors["projection.weight"].reshape(-1, 1)}),
         lambda tensors: tensors.update({"projection.weight": tensors["projection.weight"][:-1].clone()}),
-        lambda tensors: tensors.pop("wide.weight"),
+        lambda tensors: tensors.pop("projection.weight"),
         lambda tensors: tensors.pop("norm.num_batches_tracked"),
         lambda tensors: tensors.update({"layers.9.weight": torch.zeros(3)}),
         lambda tensors: tensors.clear(),
@@ -189,7 +189,7 @@ def test_weights_that_do_not_fit_are_refused(folder, edit):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int32, torch.bool], ids=str)
-@pytest.mark.parametrize("name", ["wide.weight", "layers.1.weight", "norm.running_mean"])
+@pytest.mark.parametrize("name", ["projection.weight", "layers.1.weight", "norm.running_mean"])
 def test_weights_of_another_type_are_refused(folder, name, dtype):
     tensors = load_file(folder / WEIGHTS)
     tensors[name] = tensors[name].to(dtype)
@@ -217,8 +217,7 @@ def test_other_formats_are_refused(folder):
         {"n_components": 10**30},
         {"n_columns": 2**62},
         {"n_columns": 2**34},
-        {"n_columns": 2**62, "wide": False},
-        {"n_columns": 2**62, "scale_input": "max_abs", "learn": False, "wide": False},
+        {"n_columns": 2**62, "scale_input": "max_abs", "learn": False},
         {"hashed_columns": 2**62},
         {"hashed_columns": -5},
         {"n_columns": -1},
@@ -226,8 +225,8 @@ def test_other_formats_are_refused(folder):
         {"n_outputs": 2**40},
         {"n_outputs": -3},
         {"scheme": "li"},
-        {"scheme": "li", "n_columns": 2**33, "n_components": 10, "options": {"s": 10}, "wide": False},
-        {"scheme": "li", "n_columns": 2**50, "options": {"s": 1e18}, "wide": False},
+        {"scheme": "li", "n_columns": 2**33, "n_components": 10, "options": {"s": 10}},
+        {"scheme": "li", "n_columns": 2**50, "options": {"s": 1e18}},
         {"scheme": "gaussian", "learn": False, "n_components": 2**31},
         {"seed": 2**64},
         {"seed": -1},
@@ -267,7 +266,6 @@ NUMBERS = {
         "batch_size",
         "rate",
         "sparse_rate",
-        "wide_rate",
         "l2",
         "decay",
         "patience",

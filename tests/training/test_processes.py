@@ -15,7 +15,7 @@ from sketchnet.nn.norm import BatchNorm
 from sketchnet.nn.share import Share
 from sketchnet.training.processes import Processes
 
-RATES = "--set sparse_rate=0.01 --set wide_rate=0.01"
+RATES = "--set sparse_rate=0.01"
 SETTINGS = {  # the last batch of 451 rows has a single one, so that a process has none of it
     "learnt": f"--components 32 --hidden 16,8 --epochs 3 --set dropout=0.5 {RATES}",
     "li, sgd": "--scheme li --components 32 --hidden 16 --epochs 2 --set optimiser=sgd --set rate=0.05",

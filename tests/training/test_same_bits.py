@@ -49,7 +49,7 @@ def test_a_projection_that_never_updates_is_a_fixed_one(optimiser, scheme, optio
     given, task = examples("binary", 300)
     values = np.random.default_rng(0).standard_normal(len(given.data.values)).astype(np.float32)
     given = dataclasses.replace(given, data=dataclasses.replace(given.data, values=values))
-    common = {"scheme": scheme, "options": options, "wide": False, "normalise": "batch", "dropout": 0.1}
+    common = {"scheme": scheme, "options": options, "normalise": "batch", "dropout": 0.1}
     settings = training(optimiser, epochs=2, l2=0.01)
     learnable, fixed = (make_model(task, settings, eta=0.0, learn=learn, **common) for learn in (True, False))
     for model in (learnable, fixed):
@@ -65,12 +65,11 @@ def test_a_projection_that_never_updates_is_a_fixed_one(optimiser, scheme, optio
 @pytest.mark.parametrize(
     ("others", "kept"),
     [
-        ({"wide": False}, True),
-        ({"wide": False, "scheme": "gaussian", "scale_input": "max_abs", "dropout": 0.1}, True),
-        ({"wide": True}, False),  # needs the rows themselves
-        ({"wide": False, "feature_dropout": 0.3}, False),
+        ({}, True),
+        ({"scheme": "gaussian", "scale_input": "max_abs", "dropout": 0.1}, True),
+        ({"feature_dropout": 0.3}, False),
     ],
-    ids=["plain", "scaled", "wide", "dropped"],
+    ids=["plain", "scaled", "dropped"],
 )
 def test_projected_rows_that_are_kept_give_the_same_weights_as_those_made_anew(normalise, others, kept):
     stages = []
@@ -85,7 +84,6 @@ def test_projected_rows_that_are_kept_give_the_same_weights_as_those_made_anew(n
     assert_same_network(*models)
     by_moments = 2 if normalise in ("standard", "max_abs") else 0
     assert (stages.count("reduce"), stages.count("normalise")) == (by_moments or kept, by_moments)
-    assert models[0].network.wide is None or models[0].network.wide.weight.any()
 
 
 @every_optimiser

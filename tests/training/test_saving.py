@@ -34,7 +34,7 @@ def test_a_save_that_fails_leaves_the_model_before_it(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     model = load_model(folder)
     with torch.no_grad():
-        model.network.wide.weight += 1
+        model.network.projection.weight += 1
     limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
     try:
@@ -50,7 +50,7 @@ def test_a_save_that_is_killed_leaves_one_model_or_the_other(folder, tmp_path, m
     """What a kill would leave is copied before everything that changes the folder, and in the end."""
     old, new = load_model(folder), load_model(folder)
     with torch.no_grad():
-        new.network.wide.weight += 1
+        new.network.projection.weight += 1
     new.training, new.history = replace(new.training, epochs=7), [{"best_epoch": 7, "seconds": 1.0}]
     left, busy = [], []
 
@@ -75,7 +75,7 @@ def test_a_save_that_is_killed_leaves_one_model_or_the_other(folder, tmp_path, m
     copy_folder()
 
     def is_new(found):
-        (whole,) = (m for m in (old, new) if torch.equal(found.network.wide.weight, m.network.wide.weight))
+        (whole,) = (m for m in (old, new) if torch.equal(found.network.projection.weight, m.network.projection.weight))
         assert (found.training, found.history) == (whole.training, whole.history)
         return whole is new
 

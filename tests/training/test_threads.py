@@ -19,7 +19,7 @@ from tests.training.toy import assert_same_network, make_model
 from tests.training.toy import examples as toy_examples
 
 LARGE = 1 << 30
-QUICK = {"epochs": 1, "sparse_learning_rate": 0.01, "wide_learning_rate": 0.01}
+QUICK = {"epochs": 1, "sparse_learning_rate": 0.01}
 
 
 @pytest.fixture

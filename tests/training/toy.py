@@ -15,7 +15,7 @@ from sketchnet.training.loop import Examples, train
 
 D = 10_000
 every_optimiser = pytest.mark.parametrize("optimiser", ["adamw", "sgd"])
-RATES = {"adamw": {"rate": 5e-3}, "sgd": {"rate": 0.1, "sparse_rate": 1.0, "wide_rate": 1.0}}
+RATES = {"adamw": {"rate": 5e-3}, "sgd": {"rate": 0.1, "sparse_rate": 1.0}}
 # All that is drawn anew in every step, and all that is learnt from the data before the first.
 EVERYTHING = {"scale_input": "max_abs", "dropout": 0.2, "feature_dropout": 0.2, "eta": 0.5}
 _WEIGHTS = np.random.default_rng(99).choice([-1.0, 1.0], 60)
@@ -63,7 +63,7 @@ def examples(kind, n, seed=0, task=None):
 def make_model(task, training=None, **network):
     settings = {"n_components": 64, "hidden": (32,), "seed": 1, **network}
     config = NetworkConfig(n_columns=D, n_outputs=task.n_outputs, **settings)
-    chosen = {"batch_size": 50, "epochs": 3, "sparse_rate": 0.01, "wide_rate": 0.01, **(training or {})}
+    chosen = {"batch_size": 50, "epochs": 3, "sparse_rate": 0.01, **(training or {})}
     return Model(SketchNetwork(config), task, TrainingConfig(**chosen))
 
 

@@ -12,13 +12,12 @@ from sketchnet.kernels.cpu.learning import (
     max_abs,
     momentum_read,
     momentum_step,
+    multiply_table,
+    multiply_transposed,
     number_columns,
     scatter_backward,
     scatter_forward,
     scatter_values,
-    wide_backward,
-    wide_forward,
-    wide_values,
 )
 from sketchnet.kernels.cpu.multiply import (
     compact_columns,

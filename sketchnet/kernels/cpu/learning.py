@@ -1,9 +1,8 @@
 """The learnable layer: forward, backward, and updates that touch only the rows of weights that a batch used.
 
 A batch numbers its distinct columns. Column u has the weights starts[u] to starts[u + 1] of a compact list (the one
-weight u where `starts` is None), each leading to the output `codes`, or ~code where that is negative; dense rows (the
-wide path) need neither list. Sums run in stored order, on one thread where rows would share a sum, so results do not
-depend on the number of threads.
+weight u where `starts` is None), each leading to the output `codes`, or ~code where that is negative. Sums run in
+stored order, on one thread where rows would share a sum, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -157,7 +156,7 @@ def scatter_values(indptr, local, starts, codes, weights, gradient):
 
 
 @kernel
-def _wide(indptr, indices, values, table, out, start, stop):
+def _multiply_table(indptr, indices, values, table, out, start, stop):
     number = out.dtype.type
     for r in range(start, stop):
         row = out[r]
@@ -169,13 +168,13 @@ def _wide(indptr, indices, values, table, out, start, stop):
                 row[j] += value * number(weights[j])
 
 
-def wide_forward(indptr, indices, values, table, out) -> None:
+def multiply_table(indptr, indices, values, table, out) -> None:
     """out = csr @ table."""
-    over_rows(lambda a, b: _wide(indptr, indices, values, table, out, a, b), indptr, 4 + table.shape[1] // 8)
+    over_rows(lambda a, b: _multiply_table(indptr, indices, values, table, out, a, b), indptr, 4 + table.shape[1] // 8)
 
 
 @kernel
-def _add_rows(indptr, indices, values, factors, out):
+def _multiply_transposed(indptr, indices, values, factors, out):
     for r in range(len(indptr) - 1):
         row = factors[r]
         for t in range(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]):
@@ -184,28 +183,10 @@ def _add_rows(indptr, indices, values, factors, out):
                 sums[j] += value * row[j]
 
 
-def wide_backward(indptr, local, values, n_columns: int, gradient):
-    """Gradient of the rows of the table that the batch used, in its own numbering."""
-    out = np.zeros((n_columns, gradient.shape[1]), gradient.dtype)
-    _add_rows(indptr, local, values, gradient, out)
-    return out
-
-
-@kernel
-def _wide_values(indptr, indices, table, gradient, out, start, stop):
-    for r in range(start, stop):
-        row = gradient[r]
-        for t in range(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]):
-            total, weights = out.dtype.type(0), table[indices[t]]
-            for j in range(gradient.shape[1]):
-                total += out.dtype.type(weights[j]) * row[j]
-            out[t] = total
-
-
-def wide_values(indptr, indices, table, gradient):
-    """Gradient of the entries' values."""
-    out = np.empty(len(indices), gradient.dtype)
-    over_rows(lambda a, b: _wide_values(indptr, indices, table, gradient, out, a, b), indptr, 4)
+def multiply_transposed(indptr, indices, values, n_columns: int, factors):
+    """csr.T @ factors, with a row for each of `n_columns`."""
+    out = np.zeros((n_columns, factors.shape[1]), factors.dtype)
+    _multiply_transposed(indptr, indices, values, factors, out)
     return out
 
 

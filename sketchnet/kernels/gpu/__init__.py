@@ -14,8 +14,6 @@ from sketchnet.kernels.gpu.learning import (
     relu_dropout_backward,
     sketch_backward,
     sketch_forward,
-    wide_backward,
-    wide_forward,
 )
 from sketchnet.kernels.gpu.moments import moments, normalise
 from sketchnet.kernels.gpu.multiply import count_sketch, multiply_normals, multiply_signs, multiply_skips

@@ -88,43 +88,6 @@ def _sketch_backward(
         tl.atomic_add(out + ids, value * by_output, mask=there, sem="relaxed")
 
 
-@triton.jit(do_not_specialize=["width", "keep_below"])
-def _wide(
-    batch, indptr, indices, values, keys, keep_below: tl.int64, grow, weight, out, width,
-    DROP: tl.constexpr, ENTRIES: tl.constexpr, TILE: tl.constexpr,
-):  # fmt: skip
-    b = tl.program_id(0).to(tl.int64)
-    row = tl.load(batch + b)
-    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
-    begin, stop = tl.load(indptr + row), tl.load(indptr + row + 1)
-    sums = tl.zeros((TILE,), tl.float32)
-    for first in range(begin, stop, ENTRIES):
-        t = first + tl.arange(0, ENTRIES)
-        ids, value, there = _entries(indices, values, keys, keep_below, grow, b, begin, t, stop, DROP)
-        inside = there[:, None] & (column < width)[None, :]
-        weights = tl.load(weight + ids[:, None] * width + column[None, :], mask=inside, other=0.0)
-        sums += tl.sum(value[:, None] * weights, axis=0)
-    tl.store(out + b * width + column, sums, mask=column < width)
-
-
-@triton.jit(do_not_specialize=["width", "keep_below"])
-def _wide_backward(
-    batch, indptr, indices, values, keys, keep_below: tl.int64, grow, gradient, out, width,
-    DROP: tl.constexpr, ENTRIES: tl.constexpr, TILE: tl.constexpr,
-):  # fmt: skip
-    b = tl.program_id(0).to(tl.int64)
-    row = tl.load(batch + b)
-    column = tl.program_id(1) * TILE + tl.arange(0, TILE)
-    by_output = tl.load(gradient + b * width + column, mask=column < width, other=0.0)
-    begin, stop = tl.load(indptr + row), tl.load(indptr + row + 1)
-    for first in range(begin, stop, ENTRIES):
-        t = first + tl.arange(0, ENTRIES)
-        ids, value, there = _entries(indices, values, keys, keep_below, grow, b, begin, t, stop, DROP)
-        inside = there[:, None] & (column < width)[None, :]
-        to = out + ids[:, None] * width + column[None, :]
-        tl.atomic_add(to, value[:, None] * by_output[None, :], mask=inside, sem="relaxed")
-
-
 @triton.jit(do_not_specialize=["width"])
 def _adam(
     batch, indptr, indices, gradient, weight, first_moment, second_moment, rates, width, beta1, beta2, epsilon,
@@ -255,20 +218,6 @@ def sketch_backward(batch, csr, keys, rate: float, where, gradient, out) -> None
     *by, look_up = _where(where, out)
     how = *_how(keys, rate), *by, gradient, out, gradient.shape[1]
     _sketch_backward[(len(batch),)](batch, *csr, *how, rate > 0, look_up, 32, num_warps=1)
-
-
-def wide_forward(batch, csr, keys, rate: float, weight, out) -> None:
-    """out[b] = the product of row batch[b] with the table `weight`."""
-    width, tile = out.shape[1], tile_of(out.shape[1], 64)
-    grid = len(batch), triton.cdiv(width, tile)
-    _wide[grid](batch, *csr, *_how(keys, rate), weight, out, width, rate > 0, 32, tile, num_warps=1)
-
-
-def wide_backward(batch, csr, keys, rate: float, gradient, out) -> None:
-    """Add the gradient of each column's row of weights to `out`."""
-    width, tile = gradient.shape[1], tile_of(gradient.shape[1], 64)
-    grid = len(batch), triton.cdiv(width, tile)
-    _wide_backward[grid](batch, *csr, *_how(keys, rate), gradient, out, width, rate > 0, 32, tile, num_warps=1)
 
 
 def adam_rows(batch, csr, gradient, weight, moments, rates, betas, epsilon: float) -> None:

@@ -181,19 +181,14 @@ def scatter_values(indptr, local, starts, codes, weights, gradient):
     return sums[_owners(indptr - indptr[0]), local].astype(gradient.dtype)
 
 
-def wide_forward(indptr, indices, values, table, out):
+def multiply_table(indptr, indices, values, table, out):
     """out = csr @ table."""
     out[:] = _csr(indptr, indices, values, len(table)) @ table.astype(np.float64)
 
 
-def wide_backward(indptr, local, values, n_columns, gradient):
-    """Gradient of the rows of the table that the batch used, in its own numbering."""
-    return (_csr(indptr, local, values, n_columns).T @ gradient.astype(np.float64)).astype(gradient.dtype)
-
-
-def wide_values(indptr, indices, table, gradient):
-    """Gradient of the entries' values."""
-    return np.einsum("tj,tj->t", gradient[_owners(indptr - indptr[0])], table[indices])
+def multiply_transposed(indptr, indices, values, n_columns, factors):
+    """csr.T @ factors, with a row for each of `n_columns`."""
+    return (_csr(indptr, indices, values, n_columns).T @ factors.astype(np.float64)).astype(factors.dtype)
 
 
 def gather(table, rows, width):

@@ -14,7 +14,7 @@ def world(one_thread, tmp_path_factory):
     good("train", "train.svm", "--out", "model", *TINY, cwd=folder)
     binary = "--binary-codes --no-pretrain --epochs 10 --set noise=0".split()
     good("train", "train.svm", "--out", "binary", *AUTO, *binary, cwd=folder)
-    tiny = "--components 16 --hidden 8 --epochs 2 --set sparse_rate=0.01 --set wide_rate=0.01".split()
+    tiny = "--components 16 --hidden 8 --epochs 2 --set sparse_rate=0.01".split()
     good("train", "train.svm", "--out", "classes", *tiny, cwd=folder)
     return folder
 

@@ -52,7 +52,6 @@ CODES = " --task autoencoder --hidden 8 --epochs 1"
         ("train train.svm --out new --task clusters", "--task clusters is not possible; it is auto, regression or"),
         ("train train.svm --out new --regression" + CODES, "--regression and --task autoencoder are two tasks"),
         ("train train.svm --out new --fixed" + CODES, "--fixed is not for autoencoders"),
-        ("train train.svm --out new --no-wide" + CODES, "--wide/--no-wide is not for autoencoders"),
         ("train train.svm --out new --eta 0.5" + CODES, "--eta is not for autoencoders"),
         ("train train.svm --out new -k 20" + CODES, "--components needs a --scheme"),
         ("train train.svm --out new --codes 8", "--codes is for --task autoencoder"),

@@ -56,19 +56,6 @@ def test_sketch(k, look_up, rate):
     assert_close(sums, 1 + REFERENCE.scatter_backward(*taken(rate), None, codes, gradient))
 
 
-@every_rate
-@pytest.mark.parametrize("width", [1, 5, 70])
-def test_wide(width, rate):
-    table, gradient = normal(D, width), normal(len(BATCH), width)
-    out, exact = torch.full((len(BATCH), width), torch.nan, device=DEVICE), np.empty((len(BATCH), width))
-    KERNELS.wide_forward(*batch(rate), *there(table), out)
-    REFERENCE.wide_forward(*taken(rate), table, exact)
-    assert_close(out, exact)
-    sums = torch.ones(D, width, device=DEVICE)
-    KERNELS.wide_backward(*batch(rate), *there(gradient), sums)
-    assert_close(sums, 1 + REFERENCE.wide_backward(*taken(rate), D, gradient))
-
-
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # lanes beyond the width reckon with whatever lies there
 @pytest.mark.parametrize("width", [1, 5])
 def test_adam_of_the_columns_used(width):
