@@ -29,7 +29,6 @@ from sketchnet.training.examples import Examples, hold_back
 from sketchnet.training.loop import train_once
 from sketchnet.training.model import Model
 from sketchnet.training.optimisers import make_optimiser
-from sketchnet.training.rates import even_rates
 from sketchnet.training.task import Task
 
 
@@ -167,7 +166,7 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         known = replace(model.task, classes=model.classes)
         examples = Examples(X, known.encode(y), weights)
         if begin or getattr(self, "_optimiser", None) is None:
-            self._optimiser = make_optimiser(model.network, even_rates(model, examples))
+            self._optimiser = make_optimiser(model.network, model.training)
         train_once(model, examples, self._optimiser, self.threads)
         self.model_ = model  # nothing is left of a first portion that could not be learnt from
         self._set_history()

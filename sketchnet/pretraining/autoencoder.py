@@ -86,7 +86,7 @@ def _no_count(batch: CsrBatch) -> float | None:
 class Unsupervised(Course):
     """Targets are not looked at."""
 
-    def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run, attempt) -> AutoencoderSteps:
+    def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run) -> AutoencoderSteps:
         network = model.network
         if network.config.visible == "counts":
             with timed("normalise", run.aside):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sketchnet.memory import parse_memory
@@ -13,7 +13,6 @@ from sketchnet.training.captured import make_steps
 from sketchnet.training.examples import Examples
 from sketchnet.training.model import Model
 from sketchnet.training.processes import Processes
-from sketchnet.training.rates import choose_rates, rates_of
 from sketchnet.training.rows import scale_input
 from sketchnet.training.steps import Steps
 
@@ -72,24 +71,22 @@ class Course(ABC):
         """Raise if such a model cannot take this course; before its folder is made."""
 
     @abstractmethod
-    def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run, attempt: Callable) -> Steps:
-        """The steps that epochs consist of. `attempt(model, examples)` trains another model, as a trial."""
+    def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run) -> Steps:
+        """The steps that epochs consist of."""
 
     def finish(self, model: Model, examples: Examples) -> dict | None:  # noqa: B027 (most leave it as it is)
         """Change the network of the best epoch for good; return a record of what was done."""
 
 
 class Supervised(Course):
-    """Rates are tried."""
+    """A network learns labels."""
 
-    def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run, attempt: Callable) -> Steps:
+    def start(self, model: Model, examples: Examples, valid: Examples | None, run: Run) -> Steps:
         scale_input(model.network, examples.data, run.aside)
         if not run.resuming:
             self.pretrain(model, examples, valid, run)
             run.team.equalise(model.network)
-            run.note(run.team.first_says(choose_rates(model, examples, valid, attempt)))
-        config = replace(model.training, **rates_of(run.progress.history))
-        how = config, parse_memory(run.memory), run.aside, run.team
+        how = model.training, parse_memory(run.memory), run.aside, run.team
         return make_steps(model.network, model.task, examples, *how)
 
     def pretrain(self, model: Model, examples: Examples, valid: Examples | None, run: Run) -> None:

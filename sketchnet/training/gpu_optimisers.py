@@ -98,7 +98,7 @@ class GpuAdam(_Dense):
 
         found = three(config.rate, LazyAdam.betas, step)
         for _ in self._tables:
-            found += three(1.0 if config.sparse_rate is None else config.sparse_rate, LazyAdam.row_betas, step)
+            found += three(config.row_rate, LazyAdam.row_betas, step)
         found += [0.0] * (_OF_BIAS - len(found))
         return found + three(config.rate, LazyAdam.betas, self._since(step))
 

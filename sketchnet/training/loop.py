@@ -117,10 +117,7 @@ def _train(model: Model, examples: Examples, valid: Examples | None, course: Cou
     if run.loaded is not None:
         run.aside({"stage": "load", "seconds": round(run.loaded, 3)})
 
-    def attempt(other: Model, some: Examples) -> None:
-        _train(other, some, valid, Supervised(), Run(memory=run.memory, asked_to_stop=run.asked_to_stop, team=team))
-
-    steps = course.start(model, examples, valid, run, attempt)
+    steps = course.start(model, examples, valid, run)
     with torch.random.fork_rng(devices=_cuda(network)), closing(steps), team.training(network):
         if run.resuming:
             _load(tensors, network, steps)

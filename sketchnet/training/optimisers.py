@@ -76,10 +76,6 @@ class Optimiser(ABC):
         """A layer's rows: weights, and what is kept behind them."""
         return rows_of(self._layers[name].weight)
 
-    @property
-    def _row_rate(self) -> float:
-        return 1.0 if self.config.sparse_rate is None else self.config.sparse_rate
-
     def step(self) -> None:
         self.steps += 1
         self._dense.step()
@@ -155,7 +151,7 @@ class LazyAdam(Optimiser):
         self._factor = factor
 
     def _update(self, name, rows, gradient):
-        (beta1, beta2), rate = self.row_betas, self._row_rate * self._factor
+        (beta1, beta2), rate = self.row_betas, self.config.row_rate * self._factor
         first_correction = 1 / (1 - beta1**self.steps)
         second_correction = 1 / sqrt(1 - beta2**self.steps)
         backend().adam_step(
@@ -209,7 +205,7 @@ class MomentumSGD(Optimiser):
         momentum, l2 = self._momentum, config.l2
         self._matrices = {}
         for name in self._layers:
-            rate = self._rate * self._row_rate
+            rate = self._rate * self.config.row_rate
             self._matrices[name] = np.array([[1 - rate * l2, -rate * momentum], [l2, momentum]])
 
     def state(self):
@@ -245,7 +241,7 @@ class MomentumSGD(Optimiser):
         self._now[name] += 1
         backend().momentum_step(
             self._table(name), rows, gradient, self._now[name],
-            self._rate * self._row_rate, self._momentum, self.config.l2,
+            self._rate * self.config.row_rate, self._momentum, self.config.l2,
         )  # fmt: skip
 
 

@@ -17,7 +17,6 @@ from tests.training.toy import assert_same_network, examples, make_model, withou
 PRETRAIN = {"pretrain": 2, "seed": 3}
 FIXED = {"learn": False, "normalise": "standard", "n_components": 16, "hidden": (12, 8), "dropout": 0.2}
 LEARNT = {"n_components": 16, "hidden": (12, 8), "feature_dropout": 0.2, "eta": 0.7}
-CHOSEN = {"sparse_rate": None}  # rates that are tried, between RBMs and epochs
 
 
 def classifier(network=FIXED, seed=3, kind="binary", **training):
@@ -50,7 +49,7 @@ def unsupervised(seed=3, network=(), **training):
 REAL = {"visible": "real", "scheme": "count_sketch", "n_components": 10, "units": "relu", "binary_codes": True}
 COURSES = {
     "fixed": classifier(),
-    "learnt": classifier(LEARNT, **CHOSEN),
+    "learnt": classifier(LEARNT),
     "counts": unsupervised(),
     "real": unsupervised(network=REAL),
 }

@@ -57,7 +57,7 @@ def test_hidden_layers_begin_as_the_stack_of_standardised_projected_rows():
         torch.testing.assert_close(layer.bias.detach(), rbm.hidden_bias.detach(), atol=1e-5, rtol=0)
         assert layer.weight.requires_grad
     stages = [record.get("stage", "epoch") for record in model.history]
-    assert stages == ["rbm"] * 4 + ["rates", "reduce", "normalise"] + ["epoch"] * 4
+    assert stages == ["rbm"] * 4 + ["reduce", "normalise"] + ["epoch"] * 4
 
 
 def test_autoencoders_begin_as_the_stack_and_go_back_by_its_transpose():

@@ -47,9 +47,7 @@ def wholes():
 
 @pytest.mark.parametrize("course", COURSES)
 def test_cut_off_anywhere_and_continued_equals_uninterrupted(course, wholes, tmp_path):
-    """In the first RBM, at the end of its first epoch, in the last RBM, at its end (where the next thing is a
-    trial of rates, or a step of the network), and in the network's epochs.
-    """
+    """In the first RBM, at the end of its first epoch, in the last RBM, at its end, and in the network's epochs."""
     whole, events = wholes[course]
     rbms = 10 * RBMS[course] + (course == "real")  # steps and records of 2 epochs each; moments come first
     places = [2, 5, rbms - 3, rbms - 1, rbms, rbms + 1, rbms + 4, events - 15, events - 3]

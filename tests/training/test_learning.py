@@ -20,7 +20,6 @@ from tests.training.toy import (
     toy,
     trained,
     training,
-    without_seconds,
 )
 
 
@@ -77,7 +76,7 @@ def test_the_loop_is_a_plain_one_that_touches_fewer_weights():
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
 def test_errors_in_the_history_are_those_of_unseen_rows(kind):
-    chosen = {"rate": 5e-3, "sparse_rate": None, "epochs": 3, "batch_size": 100}
+    chosen = {"rate": 5e-3, "epochs": 3, "batch_size": 100}
     model = trained(kind, 4000, 1000, chosen, {"feature_dropout": 0.1, "hidden": (64,)})
     told = [record["valid_error"] for record in model.history if "valid_error" in record][-1]
     unseen = examples(kind, 1000, seed=2, task=model.task)[0]
@@ -93,13 +92,3 @@ def test_a_frozen_projection_stays_as_it_was_drawn_and_then_learns(optimiser, sc
     model = make_model(task, settings, scheme=scheme, normalise="none")
     assert moved_in_epochs(model, given) == [{"last"}] * 2 + [{"weight", "bias", "last"}] * 2
     assert all(parameter.requires_grad for parameter in model.network.parameters())
-
-
-def test_rates_are_tried_on_a_projection_that_learns():
-    free = {"sparse_rate": None, "epochs": 1, "rate": 0.01}
-    how = {"kind": "regression", "n": 2000}  # whose errors are not rounded to rows
-    histories = [trained(**how, training={**free, "frozen_epochs": frozen}).history for frozen in (0, 1)]
-    (rates, *epochs), (their_rates, *their_epochs) = map(without_seconds, histories)
-    assert rates == their_rates
-    assert rates["stage"] == "rates"
-    assert epochs != their_epochs

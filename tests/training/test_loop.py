@@ -62,7 +62,7 @@ def test_the_time_of_each_stage(tmp_path):
         trained(**options, loaded=1.23456, tick=lambda done, *_: done == 11 and signal.raise_signal(signal.SIGINT))
     model = trained(**options, loaded=0.5)
     stages = {record["stage"]: record["seconds"] for record in model.history if "stage" in record}
-    assert list(stages) == ["load", "rates", "reduce", "normalise"]
+    assert list(stages) == ["load", "reduce", "normalise"]
     assert stages.pop("load") == 1.235
     *_, first, _, third, last = model.history
     assert list(last) == ["best_epoch", "seconds_to_best", "seconds"]

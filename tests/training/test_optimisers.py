@@ -180,6 +180,17 @@ def test_lazy_adam_leaves_the_other_rows_alone():
             assert np.array_equal(changed, used), name
 
 
+def test_the_rate_of_columns_for_those_who_set_none():
+    net = network()
+    optimiser = make_optimiser(net, TrainingConfig(epochs=1))
+    before = net.projection.weight.detach().clone()
+    optimiser.schedule(0, None)
+    step(net, optimiser, all_columns(0))
+    assert (net.projection.weight - before).abs().max() == pytest.approx(0.1, rel=1e-3)  # a first step of Adam
+    assert TrainingConfig(optimiser="sgd").row_rate == 1.0
+    assert TrainingConfig(sparse_rate=0.02).row_rate == TrainingConfig(optimiser="sgd", sparse_rate=0.02).row_rate
+
+
 @pytest.mark.parametrize("optimiser", ["sgd", "adamw"])
 @pytest.mark.parametrize("saved_at", [0, 1, 4, 10, 13])  # of epochs of ten steps
 def test_a_saved_state_goes_on_to_the_same_bits(optimiser, saved_at, tmp_path):
