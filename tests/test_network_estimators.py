@@ -26,8 +26,7 @@ from tests.cli.planted import FIELDS
 
 TINY = {"n_components": 32, "hidden": (32,)}
 # For rules that need all of a row: what they depend on must not be dropped.
-RULE = {"n_components": 128, "hidden": (64,), "feature_dropout": 0.0, "dropout": 0.1, "patience": None}
-RULE |= {"sparse_learning_rate": 0.03}
+RULE = {"n_components": 256, "hidden": (64,), "dropout": 0.1, "patience": None}
 # As scikit-learn declares them for its own models of stochastic gradient descent: a weight of two is not a row twice
 # where rows are shuffled into batches, dropped at random and normalised by their batch.
 WEIGHTS = {
@@ -75,7 +74,7 @@ def test_words_as_labels_and_pipelines():
     pipeline = make_pipeline(MaxAbsScaler(), clone(model))
     search = GridSearchCV(pipeline, {"sketchclassifier__dropout": [0.1, 0.5]}, cv=2).fit(X, names)
     assert search.best_score_ > 0.3
-    texts = make_pipeline(NgramHasher("char", (1, 3), 2**16), clone(model))
+    texts = make_pipeline(NgramHasher("char", (1, 3), 2**16), clone(model).set_params(epochs=20))
     assert texts.fit(["aaa", "bbb"] * 20, ["x", "y"] * 20).predict(["aaa"]).tolist() == ["x"]
 
 

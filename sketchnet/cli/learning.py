@@ -33,7 +33,7 @@ class Labels:
         self.first: dict = {}  # by which the training rows are read: nothing is known of them
         self._task: Any = None  # until the training rows are known, as their names of classes
         self._names: Any = None
-        make_configs(Task("binary", (0, 1)), 1, 1, 1, settings, seed)  # what is wrong should not wait for the data
+        make_configs(Task("binary", (0, 1)), 1, 1, settings, seed)  # what is wrong should not wait for the data
 
     def others(self, description: dict) -> dict:
         """By which rows are read that must fit those with this description."""

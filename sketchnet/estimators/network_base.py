@@ -52,7 +52,7 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         pretrain=False,
         hidden_norm="auto",
         dropout="auto",
-        feature_dropout="auto",
+        feature_dropout=0.0,
         epochs="auto",
         batch_size="auto",
         optimiser="adamw",
@@ -113,7 +113,7 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         """Whether a network alone is asked for: by name, by its settings, or by where it is to be trained."""
         defaults = {name: each.default for name, each in inspect.signature(type(self).__init__).parameters.items()}
         given = [name for name in self._names() if name != "seconds" and getattr(self, name) is not defaults[name]]
-        given = [name for name in given if getattr(self, name) != defaults[name]]
+        given = [name for name in given if not np.array_equal(getattr(self, name), defaults[name])]
         if not isinstance(self.experts, str) or self.experts not in ("auto", "sketch"):
             if given:
                 raise InputError(

@@ -46,8 +46,10 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         Let hidden layers first learn to model the projected rows, as restricted Boltzmann machines, for so many epochs.
     hidden_norm : bool or "auto"
         Batch norm in the hidden layers.
-    dropout, feature_dropout : float or "auto"
-        Shares of hidden units, and of a row's non-zeros, that are left out at random in training.
+    dropout : float or "auto"
+        Share of hidden units that is left out at random in training.
+    feature_dropout : float, default=0.0
+        Share of a row's non-zeros that is left out at random in training.
     epochs, batch_size, learning_rate, sparse_learning_rate, l2 : number or "auto"
         See `sketchnet.training.TrainingConfig`; the sparse one is that of the learnt projection's weights.
     optimiser : {"adamw", "sgd"}, default="adamw"
@@ -112,7 +114,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         pretrain=False,
         hidden_norm="auto",
         dropout="auto",
-        feature_dropout="auto",
+        feature_dropout=0.0,
         epochs="auto",
         batch_size="auto",
         optimiser="adamw",

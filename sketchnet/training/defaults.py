@@ -1,4 +1,4 @@
-"""Settings for those who set none: chosen from the numbers of rows, columns and non-zeros, and the hardware."""
+"""Settings for those who set none: chosen from the number of rows, and the hardware."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from sketchnet.training.task import Task
 from sketchnet.training.threads import choose_threads, step_work
 
 _WORTHWHILE = 20_000  # rows from which on a GPU is taken unasked: compiling its kernels takes seconds
-_MANY, _RARE = 50, 0.01  # non-zeros of a row, and their share of all columns
 _RBM_EPOCHS, _RBM_ROWS, _RBM_STEPS = 40, 1_000_000, 1000  # of pretraining, in batches of 100 rows
 _STEPS = 2000  # about as many as text and clicks take before they overfit, in batches of 16 to 256 rows
 
 
 def build_model(task: Task, data, settings: dict, seed: int) -> Model:
     """An untrained model for rows like those of `data`."""
-    network, training = make_configs(task, data.n_rows, data.n_columns, data.n_entries, settings, seed)
+    network, training = make_configs(task, data.n_rows, data.n_columns, settings, seed)
     return Model(SketchNetwork(network), task, training)
 
 
 def make_configs(
-    task: Task, n_rows: int, n_columns: int, n_entries: int, settings: dict, seed: int
+    task: Task, n_rows: int, n_columns: int, settings: dict, seed: int
 ) -> tuple[NetworkConfig, TrainingConfig]:
     """`settings` are fields of both configs; those that are "auto", or not there, are chosen here."""
     given = {name: value for name, value in settings.items() if not is_auto(value)}
@@ -47,10 +46,6 @@ def make_configs(
     epochs = training.setdefault("epochs", min(60, max(6, -(-_STEPS // steps))))
     training.setdefault("patience", max(5, check_integer("epochs", epochs, 1, 2**31) // 3))
     network.setdefault("normalise", "batch" if learn else "standard")
-    # Rows of many rare columns say the same thing several times over; few or dense ones do not.
-    per_row = n_entries / max(1, n_rows)
-    many = per_row >= _MANY and per_row < _RARE * n_columns
-    network.setdefault("feature_dropout", (0.5 if many else 0.3) if learn else 0.0)
     network.setdefault("dropout", 0.5)
     if as_flag(training.get("pretrain")) is True:
         training["pretrain"] = rbm_epochs(n_rows)

@@ -2,8 +2,8 @@
 
 import random
 
-TINY = "--components 32 --hidden 16 --epochs 8 --batch-size 32".split()
-TINY += "--set rate=0.01 --set sparse_rate=0.05 --set feature_dropout=0".split()
+TINY = "--components 64 --hidden 16 --epochs 12 --batch-size 32".split()
+TINY += "--set rate=0.01 --set sparse_rate=0.05 --set dropout=0".split()
 FIELDS = ("--text-column", "2", "--label-column", "1")
 N = 240
 

@@ -32,8 +32,9 @@ def test_explain_text_by_its_ngrams(world):
     urls = (world / "urls.txt").read_text().splitlines()
     ends = [[url for url in urls if url.endswith(end)] for end in ("login", "home")]
     counts = [[np.mean([url.count(name[1:-1]) for url in end]) for end in ends] for name in names]
-    # Columns that all rows share weigh as well, as an offset does; most are those that tell the classes apart.
-    assert sum(abs(login - home) > 0.2 for login, home in counts) >= 12
+    # Columns that all rows share weigh as well, as an offset does, but many are those that tell the classes apart.
+    assert sum(abs(login - home) > 0.2 for login, home in counts) >= 8
+    assert "'login'" in names
     tsv = json.loads(good("explain", "urls", "urls.tsv", "--text-column", "2", "--json", cwd=world))["columns"]
     assert [c["name"] for c in tsv] == names
 

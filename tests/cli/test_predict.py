@@ -87,7 +87,8 @@ def test_a_file_with_few_columns(here):
 
 def test_hashed_columns_take_any_id(here):
     good("train", "rows.svm", "--out", "hashed", "--set", "hashed_columns=1024", *TINY, cwd=here)
-    (here / "far.svm").write_text(f"1 1:1 {2**62}:1\n-1 2:1\n")
+    rest = "5:1 12:1 20:1 31:1 50:1"
+    (here / "far.svm").write_text(f"1 1:1 {rest} {2**62}:0.01\n-1 {rest}\n")
     assert good("predict", "hashed", "far.svm", cwd=here).splitlines() == ["1", "-1"]
     assert json.loads(good("evaluate", "hashed", "far.svm", "--json", cwd=here))["error"] == 0
     assert str(2**62) in good("explain", "hashed", "far.svm", cwd=here)

@@ -45,9 +45,10 @@ def test_rbms_of_networks_start_as_asked():
 )
 def test_epochs_of_rbms_for_those_who_set_none(rows, given, epochs):
     task = Task("binary", (0, 1))
-    network, training = make_configs(task, rows, 1000, 10 * rows, {"pretrain": given}, 0)
+    network, training = make_configs(task, rows, 1000, {"pretrain": given}, 0)
     assert training.pretrain == epochs
     assert network.hidden_norm
+    assert network.feature_dropout == 0
     data = replace(sparse_rows(documents(10)), indptr=np.zeros(2, np.int64))
     model = build_autoencoder(_Many(data, rows), {"pretrain": given}, 0)
     assert model.training.pretrain == epochs
