@@ -36,8 +36,8 @@ class Rival(ABC):
         self.seed = seed
         self.device = device
         self.labels: list[int] | None = None  # the numbers that several labels have, where not all are learnt
-        self.conversion_cpu = 0.0
         self.conversion = 0.0  # seconds taken to write rows in a format of the rival's own; no part of its time
+        self.conversion_cpu = 0.0  # and of processors
 
     def grid(self, X, y) -> list[dict]:
         """Settings worth a trial on such rows, the most promising first."""
