@@ -67,7 +67,7 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         decay=0.98,
         patience="auto",
         seconds=None,
-        validation_fraction=0.1,
+        validation_fraction="auto",
         experts="auto",
         metric="auto",
         effort="auto",
@@ -129,7 +129,8 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
 
     def _fit_network(self, task: Task, examples: Examples, held_back: Examples | None, data: dict, loaded: float):
         if held_back is None:
-            examples, held_back = hold_back(examples, self.validation_fraction, seed_of(self.random_state))
+            share = 0.1 if is_auto(self.validation_fraction) else self.validation_fraction
+            examples, held_back = hold_back(examples, share, seed_of(self.random_state))
         model = self._build(task, examples.data, examples.data.n_rows)
         model.data = data
         if self.verbose:

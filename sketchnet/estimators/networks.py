@@ -130,7 +130,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         decay=0.98,
         patience="auto",
         seconds=None,
-        validation_fraction=0.1,
+        validation_fraction="auto",
         experts="auto",
         metric="auto",
         effort="auto",

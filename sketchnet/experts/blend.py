@@ -31,7 +31,7 @@ def fit_blend(kind: str, logits: list[np.ndarray], targets, row_weights: np.ndar
     parts = np.stack([part / size for part, size in zip(logits, sizes)]).astype(np.float64)
     n_models, n_outputs = len(parts), parts.shape[2]
     prior = np.full(n_models + n_outputs, _PRIOR)
-    prior[n_models:] = shares @ shares / (2 * _CONSTANT**2)  # the first factor is one over the rows, if they weigh alike
+    prior[n_models:] = shares @ shares / (2 * _CONSTANT**2)  # of rows that weigh alike, one over their number
 
     def objective(values: np.ndarray) -> tuple[float, np.ndarray]:
         weights, constants = values[:n_models], values[n_models:]

@@ -1,4 +1,4 @@
-"""Which experts a blend is made of: each must make held-back rows better by more than their noise."""
+"""Which experts a blend is made of: each must make held-back rows better, not by noise alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sketchnet.errors import InputError
 from sketchnet.experts.blend import Blend, fit_blend, row_losses
 from sketchnet.training.task import Task
 
-_NOISE = 1.0  # standard errors of a gain, for an expert to be worth its place
+_NOISE = 0.5  # standard errors that a gain must exceed, for an expert to be worth its place
 _DRAWS = 50  # of rows, to see by how much a score varies
 _SCORERS = {  # of scikit-learn, by our names for them
     "error": "accuracy",
@@ -39,7 +39,7 @@ class HeldBack:
 def choose_experts(rows: HeldBack, logits: dict[str, np.ndarray], metric) -> tuple[list[str], Blend]:
     """Return the experts to blend, and their blend.
 
-    From the first on, the one is added that helps most, while it helps by more than a standard error of the gain.
+    From the first on, the one is added that helps most, while it helps by more than half a standard error of the gain.
     """
     gain_of = _gain_by_loss if metric in ("auto", None) else _gain_by(metric)
     names = [next(iter(logits))]

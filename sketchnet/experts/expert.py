@@ -21,6 +21,7 @@ class Expert(ABC):
     """
 
     name: ClassVar[str]
+    refits_cheaply: ClassVar[bool] = False  # so that it learns from all rows in the end, however many
 
     def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
         self.kind, self.n_outputs, self.seed, self.effort = kind, n_outputs, seed, effort

@@ -23,7 +23,7 @@ from sketchnet.experts.expert import Expert
 from sketchnet.experts.fields import find_fields
 from sketchnet.experts.model import EXPERTS, BlendedModel, expert_class, load_model
 from sketchnet.experts.rows import Sample, SeenColumns
-from sketchnet.experts.splits import split_rows
+from sketchnet.experts.splits import check_share, split_rows, usual_share
 from sketchnet.kernels.cpu.threads import limited
 from sketchnet.memory import parse_memory
 from sketchnet.storage import read_json, remove, workspace_of, write_json, writing
@@ -42,14 +42,15 @@ class BlendSettings:
     """What a user may say of a blend. `experts`: names, or "auto" for those that such rows call for.
 
     `metric` decides which experts stay: "auto" (the log loss, or squared error), or what scikit-learn can score.
-    `effort`: "quick", "auto" or "best". `validation_fraction` of the rows is held back, or of `valid_last` the last
-    ones; of few rows each is, in turn. After `seconds` no further expert is begun.
+    `effort`: "quick", "auto" or "best". `validation_fraction` of the rows is held back ("auto": a fifth,
+    or of so many rows that experts are not fitted again, a tenth), or of `valid_last` the last ones; of few rows each
+    is, in turn. After `seconds` no further expert is begun.
     """
 
     experts: tuple[str, ...] | str = "auto"
     metric: Any = "auto"
     effort: str = "auto"
-    validation_fraction: float = 0.1
+    validation_fraction: float | str = "auto"
     valid_last: float | None = None
     seconds: float | None = None
     seed: int = 0
@@ -65,7 +66,9 @@ class BlendSettings:
         check_choice("effort", self.effort, EFFORTS)
         if self.seconds is not None:
             check_real("seconds", self.seconds)
-        split_rows(0, 0, self.validation_fraction, 0, last=self.valid_last)
+        if self.validation_fraction != "auto":
+            check_share("validation_fraction", self.validation_fraction)
+        check_share("valid_last", self.valid_last or 0.0)
 
     def to_dict(self) -> dict:
         settings = asdict(self)
@@ -160,7 +163,10 @@ class _Fitting:
     def __init__(self, task: Task, settings: BlendSettings, whole: Sample, beside: Sample | None, run: _Run):
         self._task, self._settings, self._whole, self._beside, self._run = task, settings, whole, beside, run
         work = whole.rows.n_entries * task.n_outputs
-        held = settings.validation_fraction, settings.seed, whole.groups, settings.valid_last
+        self._cheap = whole.rows.n_entries <= _CHEAP or settings.effort == "best"
+        share = settings.validation_fraction
+        share = usual_share(self._cheap and settings.effort != "quick") if isinstance(share, str) else share
+        held = share, settings.seed, whole.groups, settings.valid_last
         self._splits = [] if beside is not None else split_rows(whole.rows.n_rows, work, *held)
         self._done, self._planned = 0, 1
 
@@ -189,7 +195,7 @@ class _Fitting:
         """Whether experts other than the linear one learn from all rows in the end."""
         if self._beside is not None or self._settings.effort == "quick":
             return len(self._splits) > 1
-        return len(self._splits) > 1 or self._whole.rows.n_entries <= _CHEAP or self._settings.effort == "best"
+        return len(self._splits) > 1 or self._cheap
 
     def _held_back(self) -> HeldBack:
         if self._beside is not None:
@@ -242,7 +248,7 @@ class _Fitting:
 
     def _finish(self, name: str, fitted: list[Expert], again: bool) -> Expert:
         """Return the expert to keep: fitted on all rows, with what its splits chose, or on the split."""
-        if not (again or name == "linear" or len(fitted) != 1):
+        if not (again or expert_class(name).refits_cheaply or len(fitted) != 1):
             return fitted[0]
         self._tick(f"fitting {name} on all rows")
         expert = self._new(name) if len(fitted) != 1 else fitted[0]

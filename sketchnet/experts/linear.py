@@ -36,6 +36,7 @@ class LinearExpert(Expert):
     """
 
     name = "linear"
+    refits_cheaply = True
 
     def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
         super().__init__(kind, n_outputs, seed, effort)

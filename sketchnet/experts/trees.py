@@ -27,7 +27,7 @@ _LIGHT, _LIGHT_NUMBERS = 1 << 22, 1 << 19  # with fields, and with numbers alone
 _MOST = 1 << 27  # a sample of more rows is taken
 _ROW = 1 << 12  # of one row, at most
 _CLEARLY = 2.0  # standard errors by which the loss must fall for pairs: on few rows they often hurt
-_SHARED = 1 << 25  # numbers of features that are worth a second thread: waiting for it costs where others want the cores
+_SHARED = 1 << 25  # numbers that are worth a second thread, which costs where others want the cores
 _PIECE = 1 << 14  # rows that are answered at once
 
 

@@ -63,7 +63,7 @@ class TestSplits:
         assert split_rows(1000, 1, 0, 0) == []
         assert split_rows(10, 1, 0.1, 0) == []
         with pytest.raises(InputError, match="valid_last=1 is not possible"):
-            split_rows(10, 1, 0.1, 0, last=1)
+            BlendSettings(valid_last=1)
 
 
 class TestChoice:
