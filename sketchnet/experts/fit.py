@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from sketchnet.experts.choice import HeldBack, check_metric, choose_experts
 from sketchnet.experts.expert import Expert
 from sketchnet.experts.fields import find_fields
 from sketchnet.experts.model import EXPERTS, BlendedModel, expert_class, load_model
+from sketchnet.experts.parallel import run_side_by_side
 from sketchnet.experts.rows import Sample, SeenColumns
-from sketchnet.experts.splits import check_share, split_rows, usual_share
+from sketchnet.experts.splits import Split, check_share, split_rows, usual_share
 from sketchnet.kernels.cpu.threads import limited
 from sketchnet.memory import parse_memory
 from sketchnet.storage import read_json, remove, workspace_of, write_json, writing
@@ -33,6 +35,7 @@ from sketchnet.training.examples import Examples, sample
 from sketchnet.training.task import Task
 
 EFFORTS = ("quick", "auto", "best")
+_LONGEST_FIRST = ("sketch", "dense", "trees", "columns", "linear", "vectors", "weights")  # so that cores end together
 _ENTRY_BYTES = 8 + 8  # of rows in memory: a column number and a value, and once more in the part that is learnt from
 _CHEAP = 2_000_000  # entries of rows from which all experts are fitted once more; of more rows the linear one alone
 
@@ -157,6 +160,23 @@ def _shares(model: BlendedModel, whole: Sample) -> dict[str, float]:
     return {name: round(float(size / total), 4) for name, size in zip(model.experts, sizes)}
 
 
+class _Parts:
+    """The rows to learn from and those held back, for each split; taken once where there is one split alone."""
+
+    def __init__(self, whole: Sample, beside: Sample | None, splits: list[Split]):
+        self._whole, self._beside, self._splits = whole, beside, splits
+        self._only = self._take(0) if beside is None and len(splits) == 1 else None
+
+    def __getitem__(self, number: int) -> tuple[Sample, Sample]:
+        if self._beside is not None:
+            return self._whole, self._beside
+        return self._only or self._take(number)
+
+    def _take(self, number: int) -> tuple[Sample, Sample]:
+        train, valid = self._splits[number]
+        return self._whole.take(train), self._whole.take(valid)
+
+
 class _Fitting:
     """Fits experts on the splits of some rows, and those that are chosen on all of them."""
 
@@ -175,15 +195,13 @@ class _Fitting:
         if self._beside is None and not self._splits:  # too few rows to tell what is good
             names = names if self._settings.experts != "auto" else names[:1]
             self._planned = len(names)
-            experts = {name: self._finish(name, [], True) for name in names}
+            experts = self._finish_all(names, {})
             weights = np.full(len(names), 1 / len(names))
             return experts, Blend(weights, np.zeros(self._task.n_outputs), float("nan"))
         self._planned = (len(names) + 1) * max(1, len(self._splits))
         fitted, logits = self._fit_all(names)
         chosen, blend = choose_experts(self._held_back(), logits, self._settings.metric)
-        again = self._fits_again()
-        experts = {name: self._finish(name, fitted[name], again) for name in chosen}
-        return experts, blend
+        return self._finish_all(chosen, fitted), blend
 
     def _names(self) -> list[str]:
         kind, n_outputs = self._task.kind, self._task.n_outputs
@@ -206,51 +224,67 @@ class _Fitting:
 
     def _fit_all(self, names: list[str]) -> tuple[dict[str, list[Expert]], dict[str, np.ndarray]]:
         """Return each expert, fitted once a split, and its logits of all rows that were held back."""
-        fitted: dict[str, list[Expert]] = {name: [] for name in names}
-        logits: dict[str, list[np.ndarray]] = {name: [] for name in names}
-        limit = self._settings.seconds
-        for name in names:
-            if limit is not None and self._run.seconds > limit and fitted[names[0]]:
-                self._run.note({"stage": name, "left_out": f"{limit:g} seconds are over"})
-                del fitted[name], logits[name]
-                continue
-            begun = time.perf_counter()
-            for number in range(max(1, len(self._splits))):
-                expert, answers = self._fit_one(name, number)
-                fitted[name].append(expert)
-                logits[name].append(answers)
-            together = np.concatenate(logits[name])
-            if not np.isfinite(together).all():
-                if name == "linear":
-                    raise TrainingError("the linear model has no finite answers: values of the rows are too large")
-                self._run.note({"stage": name, "left_out": "its answers are not finite"})
-                del fitted[name], logits[name]
-                continue
-            self._note(name, fitted[name], together, time.perf_counter() - begun)
-        return fitted, {name: np.concatenate(parts) for name, parts in logits.items()}
+        n_splits, parts = max(1, len(self._splits)), _Parts(self._whole, self._beside, self._splits)
+        order = names if self._settings.seconds is not None else sorted(names, key=_LONGEST_FIRST.index)
+        jobs = [(name, number) for name in order for number in range(n_splits)]
+        done: dict[tuple[str, int], tuple[Expert, np.ndarray, float] | None] = {}
+        fitted: dict[str, list[Expert]] = {}
+        logits: dict[str, np.ndarray] = {}
+        left = list(names)
+        self._run.tick(0, self._planned, "fitting experts")
+        for place, result in run_side_by_side([partial(self._fit_one, *job, parts, names[0]) for job in jobs]):
+            done[jobs[place]] = result
+            self._tick(f"{jobs[place][0]} fitted")
+            while left and all((left[0], number) in done for number in range(n_splits)):  # noted in the usual order
+                name = left.pop(0)
+                results = [done[name, number] for number in range(n_splits)]
+                self._keep_finite(name, [each for each in results if each is not None], n_splits, fitted, logits)
+        return fitted, logits
 
-    def _fit_one(self, name: str, number: int) -> tuple[Expert, np.ndarray]:
-        self._tick(f"fitting {name}")
-        expert = self._new(name)
+    def _keep_finite(self, name: str, results: list, n_splits: int, fitted: dict, logits: dict) -> None:
+        """Note what an expert reached; it is left out where it was not fitted, or its answers are no numbers."""
+        if len(results) < n_splits:
+            self._run.note({"stage": name, "left_out": f"{self._settings.seconds:g} seconds are over"})
+            return
+        answers = np.concatenate([part for _, part, _ in results])
+        if not np.isfinite(answers).all():
+            if name == "linear":
+                raise TrainingError("the linear model has no finite answers: values of the rows are too large")
+            self._run.note({"stage": name, "left_out": "its answers are not finite"})
+            return
+        fitted[name], logits[name] = [expert for expert, _, _ in results], answers
+        self._note(name, fitted[name], answers, sum(seconds for _, _, seconds in results))
+
+    def _fit_one(self, name: str, number: int, parts: _Parts, first: str) -> tuple[Expert, np.ndarray, float] | None:
+        """Return an expert fitted on a split, its answers and the seconds; None where time is over."""
+        limit, begun, expert = self._settings.seconds, time.perf_counter(), self._new(name)
         kept = self._read(f"{name}-{number}", expert)
         if kept is not None:
-            return expert, kept["logits"]
-        train, valid = self._parts(number)
-        answers = expert.fit(train, valid)
+            return expert, kept["logits"], 0.0
+        if limit is not None and name != first and self._run.seconds > limit:
+            return None
+        answers = expert.fit(*parts[number])
         self._keep(f"{name}-{number}", expert, {"logits": answers})
-        return expert, answers
+        return expert, answers, time.perf_counter() - begun
 
-    def _parts(self, number: int) -> tuple[Sample, Sample]:
-        if self._beside is not None:
-            return self._whole, self._beside
-        train, valid = self._splits[number]
-        return self._whole.take(train), self._whole.take(valid)
+    def _finish_all(self, names: list[str], fitted: dict[str, list[Expert]]) -> dict[str, Expert]:
+        """Return the experts to keep: fitted on all rows, with what their splits chose, or on the split."""
+        again = self._fits_again()
+        jobs = [partial(self._finish, name, fitted.get(name, []), again) for name in names]
+        done: dict[int, tuple[Expert, float | None]] = {}
+        for place, result in run_side_by_side(jobs):
+            done[place] = result
+            self._tick(f"{names[place]} fitted on all rows")
+        for place, name in enumerate(names):
+            expert, seconds = done[place]
+            if seconds is not None:
+                record = {"stage": f"{name} on all rows", **expert.chosen, "seconds": round(seconds, 3)}
+                self._run.note(record)
+        return {name: done[place][0] for place, name in enumerate(names)}
 
-    def _finish(self, name: str, fitted: list[Expert], again: bool) -> Expert:
-        """Return the expert to keep: fitted on all rows, with what its splits chose, or on the split."""
+    def _finish(self, name: str, fitted: list[Expert], again: bool) -> tuple[Expert, float | None]:
         if not (again or expert_class(name).refits_cheaply or len(fitted) != 1):
-            return fitted[0]
-        self._tick(f"fitting {name} on all rows")
+            return fitted[0], None
         expert = self._new(name) if len(fitted) != 1 else fitted[0]
         if len(fitted) > 1:
             expert.chosen = {key: _mean_of([each.chosen[key] for each in fitted]) for key in fitted[0].chosen}
@@ -258,9 +292,7 @@ class _Fitting:
         if self._read(f"{name}-all", expert) is None:
             expert.refit(self._whole)
             self._keep(f"{name}-all", expert, {})
-        seconds = round(time.perf_counter() - begun, 3)
-        self._run.note({"stage": f"{name} on all rows", **expert.chosen, "seconds": seconds})
-        return expert
+        return expert, time.perf_counter() - begun
 
     def _new(self, name: str) -> Expert:
         return expert_class(name)(self._task.kind, self._task.n_outputs, self._settings.seed, self._settings.effort)
@@ -275,8 +307,8 @@ class _Fitting:
         self._run.note({"stage": name, "valid_loss": loss, **chosen, "seconds": round(seconds, 3)})
 
     def _tick(self, what: str) -> None:
-        self._run.tick(min(self._done, self._planned), self._planned, what)
         self._done += 1
+        self._run.tick(min(self._done, self._planned), self._planned, what)
 
     # -- what is done is kept
 
