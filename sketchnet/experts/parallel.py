@@ -29,11 +29,14 @@ def run_side_by_side(jobs: Sequence[Callable[[], Any]]) -> Iterator[tuple[int, A
 
     def work() -> None:
         with limited(1):
-            while not (waiting.empty() or stopped.is_set()):
-                number = waiting.get()
+            while not stopped.is_set():
+                try:
+                    number = waiting.get_nowait()
+                except Empty:
+                    return
                 try:
                     done.put((number, jobs[number](), None))
-                except BaseException as error:
+                except BaseException as error:  # it is raised again where it is waited for
                     done.put((number, None, error))
 
     for number in range(workers):  # daemons, so that who is interrupted need not wait for them

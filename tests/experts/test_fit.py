@@ -167,7 +167,7 @@ def test_a_setting_of_the_network_asks_for_it_alone():
 def settings_of(X, y):
     task = Task.of_labels(y)
     rows = CsrBatch(X.indptr, X.indices, X.data, X.shape[1])
-    return task, Examples(rows, task.encode(y)), None, BlendSettings(experts=("linear", "sketch"))
+    return task, Examples(rows, task.encode(y)), None, BlendSettings(experts=("linear", "vectors"))
 
 
 def test_a_run_that_was_cut_off_goes_on_to_the_same_model(tmp_path, monkeypatch):
