@@ -20,7 +20,7 @@ from sketchnet.kernels.cpu.threads import n_threads
 
 _ROUNDS, _PATIENCE = 2000, 20
 _RATES = {"quick": (0.1, 0.1), "auto": (0.05, 0.1), "best": (0.03, 0.05)}  # where work is light, and where it is not
-_DRAWS = {"quick": 1, "auto": 3, "best": 6}  # of folds; the answer is their mean
+_DRAWS = {"quick": 1, "auto": 2, "best": 6}  # of folds; the answer is their mean
 _LEAVES, _MANY_LEAVES, _MANY_ROWS = (31, 8), 63, 200_000  # of a tree: one of these, or many if there are many rows
 # Work is rows times features times outputs: a round takes about two nanoseconds of it.
 _LIGHT, _LIGHT_NUMBERS = 1 << 22, 1 << 19  # with fields, and with numbers alone
