@@ -206,6 +206,8 @@ class _Fitting:
     def _names(self) -> list[str]:
         kind, n_outputs = self._task.kind, self._task.n_outputs
         if self._settings.experts != "auto":
+            for name in self._settings.experts:
+                expert_class(name).check(self._whole, kind, n_outputs)
             return list(self._settings.experts)
         return [name for name in EXPERTS if expert_class(name).applies(self._whole, kind, n_outputs)]
 
@@ -301,7 +303,7 @@ class _Fitting:
         rows = self._held_back()
         answers = rows.blend([logits]).apply([logits])
         losses = row_losses(self._task.kind, answers, rows.targets)
-        chosen = {key: float(np.mean([expert.chosen[key] for expert in fitted])) for key in fitted[0].chosen}
+        chosen = {key: _mean_of([expert.chosen[key] for expert in fitted]) for key in fitted[0].chosen}
         shares = None if rows.weights is None else rows.weights / rows.weights.sum()
         loss = float(losses.mean() if shares is None else shares @ losses)
         self._run.note({"stage": name, "valid_loss": loss, **chosen, "seconds": round(seconds, 3)})

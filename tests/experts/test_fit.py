@@ -81,6 +81,11 @@ class TestChoice:
         for metric in ("roc_auc", "error"):
             assert choose_experts(rows, logits, metric)[0][0] == "good"
 
+    def test_a_metric_that_these_labels_have_not(self):
+        rows = HeldBack(Task("regression"), np.linspace(0, 1, 50), None)
+        with pytest.raises(InputError, match="metric='roc_auc' is not possible for such labels"):
+            choose_experts(rows, {"linear": np.ones((50, 1)) * np.linspace(0, 1, 50)[:, None]}, "roc_auc")
+
     def test_a_metric_that_nobody_knows(self):
         with pytest.raises(InputError, match="metric='speed' is not possible; it is auto, error"):
             BlendSettings(metric="speed")
@@ -192,6 +197,24 @@ def test_a_run_that_was_cut_off_goes_on_to_the_same_model(tmp_path, monkeypatch)
     assert sorted(path.name for path in (tmp_path / "cut").iterdir()) == ["config.json", "history.jsonl",
                                                                        "weights.safetensors"]  # fmt: skip
     assert load_model(tmp_path / "cut").n_columns == whole.n_columns
+
+
+@pytest.mark.parametrize("n", [20, 40, 60])
+def test_few_rows_of_a_table(n):
+    rng = np.random.default_rng(n)
+    codes = rng.integers(0, 3, (n, 4)) + 3 * np.arange(4)
+    X = sparse.csr_array((np.ones(4 * n, np.float32), codes.ravel(), 4 * np.arange(n + 1)), shape=(n, 12))
+    for experts in ("auto", ("linear", "trees", "vectors")):
+        assert SketchClassifier(experts=experts).fit(X, codes[:, 0]).score(X, codes[:, 0]) > 0.8
+
+
+def test_experts_that_cannot_learn_from_such_rows():
+    X, y = rows_of("multilabel")
+    with pytest.raises(InputError, match="experts='trees' is not possible for such rows"):
+        SketchClassifier(experts="trees").fit(X, y)
+    wide = sparse.random_array((200, 100_000), density=1e-3, format="csr", rng=0)
+    with pytest.raises(InputError, match="experts='dense' is for at most 4,096 columns that occur"):
+        SketchClassifier(experts="dense").fit(wide, np.arange(200) % 2)
 
 
 def test_a_finished_run_is_loaded_and_another_refused(tmp_path, monkeypatch):
