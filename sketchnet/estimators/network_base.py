@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import time
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -153,11 +154,11 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         return settings | {"random_state": settings.pop("seed")}
 
     def partial_fit(self, X, y=None, sample_weight=None, **first):
-        """Learn from some more rows, in one pass and at constant rates."""
-        begin = not hasattr(self, "model_")
-        if not begin and not isinstance(self.model_, Model):
-            raise InputError(
-                "a blend of experts learns from all rows at once; give experts='sketch' to learn in portions"
+        """Learn from some more rows, in one pass and at constant rates: a network, whatever the experts are."""
+        begin = not isinstance(getattr(self, "model_", None), Model)
+        if begin and hasattr(self, "model_"):
+            warnings.warn(
+                "a blend of experts cannot go on learning: partial_fit begins anew, with a network", stacklevel=2
             )
         X, y, _ = self._rows_and_labels(X, y, reset=begin)
         y, weights = self._learn_labels(y, sample_weight, X.n_rows, **(first if begin else {}), keep=not begin)

@@ -170,6 +170,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         """Learn from some more rows, in one pass and at constant rates. The first call needs all `classes`."""
         if classes is None and not hasattr(self, "model_"):
             raise InputError("classes must be passed on the first call to partial_fit")
+        classes = getattr(self, "classes_", None) if classes is None else classes
         return super().partial_fit(X, y, sample_weight, classes=classes)
 
     def predict(self, X):

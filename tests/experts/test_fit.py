@@ -165,8 +165,9 @@ def test_a_setting_of_the_network_asks_for_it_alone():
     for wrong in ("forest", "linear,linear", ()):
         with pytest.raises(InputError, match="is not possible"):
             SketchClassifier(experts=wrong).fit(X, y)
-    with pytest.raises(InputError, match="learns from all rows at once"):
-        SketchClassifier().fit(X, y).partial_fit(X, y)
+    model = SketchClassifier(experts="linear").fit(X, y)
+    with pytest.warns(UserWarning, match="partial_fit begins anew, with a network"):
+        model.partial_fit(X, y, classes=[False, True])
 
 
 def settings_of(X, y):
