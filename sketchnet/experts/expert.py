@@ -22,6 +22,7 @@ class Expert(ABC):
 
     name: ClassVar[str]
     refits_cheaply: ClassVar[bool] = False  # so that it learns from all rows in the end, however many
+    refits_from_fit: ClassVar[bool] = False  # by more than `chosen`: `refit` goes on from what `fit` left, unsaved
     usual: ClassVar[dict[str, float]] = {}  # what `chosen` is where no rows were held back
 
     def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):

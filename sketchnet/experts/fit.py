@@ -160,6 +160,15 @@ def _shares(model: BlendedModel, whole: Sample) -> dict[str, float]:
     return {name: round(float(size / total), 4) for name, size in zip(model.experts, sizes)}
 
 
+@dataclass(frozen=True)
+class _Fit:
+    """An expert that was fitted on a split, its answers for the rows that were held back, and how long it took."""
+
+    expert: Expert
+    answers: np.ndarray
+    seconds: float
+
+
 class _Parts:
     """The rows to learn from and those held back, for each split; taken once where there is one split alone."""
 
@@ -229,14 +238,17 @@ class _Fitting:
         n_splits, parts = max(1, len(self._splits)), _Parts(self._whole, self._beside, self._splits)
         order = names if self._settings.seconds is not None else sorted(names, key=_LONGEST_FIRST.index)
         jobs = [(name, number) for name in order for number in range(n_splits)]
-        done: dict[tuple[str, int], tuple[Expert, np.ndarray, float] | None] = {}
+        done: dict[tuple[str, int], _Fit | None] = {}
         fitted: dict[str, list[Expert]] = {}
         logits: dict[str, np.ndarray] = {}
         left = list(names)
         self._run.tick(0, self._planned, "fitting experts")
         for place, result in run_side_by_side([partial(self._fit_one, *job, parts, names[0]) for job in jobs]):
             done[jobs[place]] = result
-            self._tick(f"{jobs[place][0]} fitted")
+            name, number = jobs[place]
+            if result is not None and (n_splits > 1 or not result.expert.refits_from_fit):
+                self._keep(f"{name}-{number}", result.expert, {"logits": result.answers})
+            self._tick(f"{name} fitted")
             while left and all((left[0], number) in done for number in range(n_splits)):  # noted in the usual order
                 name = left.pop(0)
                 results = [done[name, number] for number in range(n_splits)]
@@ -248,26 +260,25 @@ class _Fitting:
         if len(results) < n_splits:
             self._run.note({"stage": name, "left_out": f"{self._settings.seconds:g} seconds are over"})
             return
-        answers = np.concatenate([part for _, part, _ in results])
+        answers = np.concatenate([each.answers for each in results])
         if not np.isfinite(answers).all():
             if name == "linear":
                 raise TrainingError("the linear model has no finite answers: values of the rows are too large")
             self._run.note({"stage": name, "left_out": "its answers are not finite"})
             return
-        fitted[name], logits[name] = [expert for expert, _, _ in results], answers
-        self._note(name, fitted[name], answers, sum(seconds for _, _, seconds in results))
+        fitted[name], logits[name] = [each.expert for each in results], answers
+        self._note(name, fitted[name], answers, sum(each.seconds for each in results))
 
-    def _fit_one(self, name: str, number: int, parts: _Parts, first: str) -> tuple[Expert, np.ndarray, float] | None:
-        """Return an expert fitted on a split, its answers and the seconds; None where time is over."""
+    def _fit_one(self, name: str, number: int, parts: _Parts, first: str) -> _Fit | None:
+        """Return an expert fitted on a split; None where time is over."""
         limit, begun, expert = self._settings.seconds, time.perf_counter(), self._new(name)
         kept = self._read(f"{name}-{number}", expert)
         if kept is not None:
-            return expert, kept["logits"], 0.0
+            return _Fit(expert, kept["logits"], 0.0)
         if limit is not None and name != first and self._run.seconds > limit:
             return None
         answers = expert.fit(*parts[number])
-        self._keep(f"{name}-{number}", expert, {"logits": answers})
-        return expert, answers, time.perf_counter() - begun
+        return _Fit(expert, answers, time.perf_counter() - begun)
 
     def _finish_all(self, names: list[str], fitted: dict[str, list[Expert]]) -> dict[str, Expert]:
         """Return the experts to keep: fitted on all rows, with what their splits chose, or on the split."""
@@ -275,7 +286,9 @@ class _Fitting:
         jobs = [partial(self._finish, name, fitted.get(name, []), again) for name in names]
         done: dict[int, tuple[Expert, float | None]] = {}
         for place, result in run_side_by_side(jobs):
-            done[place] = result
+            done[place] = expert, seconds = result
+            if seconds is not None:
+                self._keep(f"{names[place]}-all", expert, {})
             self._tick(f"{names[place]} fitted on all rows")
         for place, name in enumerate(names):
             expert, seconds = done[place]
@@ -293,7 +306,6 @@ class _Fitting:
         begun = time.perf_counter()
         if self._read(f"{name}-all", expert) is None:
             expert.refit(self._whole)
-            self._keep(f"{name}-all", expert, {})
         return expert, time.perf_counter() - begun
 
     def _new(self, name: str) -> Expert:
@@ -318,7 +330,7 @@ class _Fitting:
         import torch
 
         folder = self._run.folder
-        if folder is None:
+        if folder is None or (folder / f"{name}.safetensors").exists():
             return
         arrays, settings = expert.state()
         tensors = {key: torch.from_numpy(np.asarray(array, order="C")) for key, array in {**arrays, **more}.items()}

@@ -96,7 +96,7 @@ class TreesExpert(Expert):
         return np.concatenate(parts)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict]:
-        text = np.frombuffer(self._text.encode(), np.uint8)
+        text = np.frombuffer(bytearray(self._text.encode()), np.uint8)
         return {**self._statistics.arrays(), "text": text}, {"chosen": self.chosen}
 
     def restore(self, arrays: dict[str, np.ndarray], settings: dict) -> None:

@@ -189,9 +189,9 @@ def test_a_run_that_was_cut_off_goes_on_to_the_same_model(tmp_path, monkeypatch)
 
     monkeypatch.setattr(LinearExpert, "fit", stop)
     with pytest.raises(Interrupted):
-        train_blend_in(tmp_path / "cut", False, *job)
+        train_blend_in(tmp_path / "cut", False, *job, threads=1)
     assert not (tmp_path / "cut" / "config.json").exists()
-    train_blend_in(tmp_path / "cut", False, *job)
+    train_blend_in(tmp_path / "cut", False, *job, threads=1)
     assert len(fits) == 3 + FOLDS - 2  # two were finished
     for name in ("config.json", "weights.safetensors"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
