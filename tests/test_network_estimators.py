@@ -36,7 +36,7 @@ WEIGHTS = {
 
 
 @parametrize_with_checks(
-    [SketchClassifier(**TINY), SketchRegressor(**TINY, epochs=20)],
+    [SketchClassifier(**TINY, epochs=20), SketchRegressor(**TINY, epochs=20)],
     expected_failed_checks=lambda estimator: WEIGHTS,
 )
 def test_scikit_learn_contracts(estimator, check):

@@ -46,13 +46,14 @@ class FastText(Rival):
 
     def _learn(self, X, y, settings, valid, deadline) -> None:
         fasttext = import_extra("fasttext", self.extra, self.name)
-        begun = time.perf_counter()
+        begun, begun_cpu = time.perf_counter(), time.process_time()
         path = self._folder / "train.txt"
         with open(path, "w", encoding="utf8") as file:
             for row, text in enumerate(X):
                 labels = np.flatnonzero(y[row]) if self.several_labels_ else [y[row]]
                 file.write(" ".join(f"__label__{label}" for label in labels) + f" {as_words(text)}\n")
         self.conversion += time.perf_counter() - begun
+        self.conversion_cpu += time.process_time() - begun_cpu
         self._model = fasttext.train_supervised(
             str(path), epoch=settings["epochs"], lr=settings["rate"], dim=settings["width"],
             wordNgrams=settings["words"], minn=min(1, settings["letters"]), maxn=settings["letters"],

@@ -37,6 +37,7 @@ class Rival(ABC):
         self.device = device
         self.labels: list[int] | None = None  # the numbers that several labels have, where not all are learnt
         self.conversion = 0.0  # seconds taken to write rows in a format of the rival's own; no part of its time
+        self.conversion_cpu = 0.0  # and of processors
 
     def grid(self, X, y) -> list[dict]:
         """Settings worth a trial on such rows, the most promising first."""

@@ -90,7 +90,7 @@ class VowpalWabbit(Rival):
         library("vowpalwabbit", self.name).Workspace(f"{arguments} --quiet").finish()
 
     def _write(self, path: Path, X, labels: np.ndarray | None) -> None:
-        begun = time.perf_counter()
+        begun, begun_cpu = time.perf_counter(), time.process_time()
         ends = X.indptr.tolist()
         step = max(1, _CHUNK * X.shape[0] // (X.nnz + 1))
         with open(path, "w", encoding="ascii") as file:
@@ -103,6 +103,7 @@ class VowpalWabbit(Rival):
                     entries = words[ends[row] - part.start : ends[row + 1] - part.start]
                     file.write(f"{label} | {' '.join(entries)}\n")
         self.conversion += time.perf_counter() - begun
+        self.conversion_cpu += time.process_time() - begun_cpu
 
 
 class VowpalWabbitNetwork(VowpalWabbit):

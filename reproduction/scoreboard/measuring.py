@@ -96,8 +96,8 @@ class Clock:
         return {f"{what}_seconds": wall, f"{what}_cpu_seconds": processor}
 
     def _now(self) -> tuple[float, float]:
-        spoilt = 0.0 if self._rival is None else self._rival.conversion
-        return time.perf_counter() - spoilt, time.process_time() - spoilt
+        wall, processor = (getattr(self._rival, name, 0.0) for name in ("conversion", "conversion_cpu"))
+        return time.perf_counter() - wall, time.process_time() - processor
 
 
 def write_predictions(path: Path, found: Predictions) -> None:

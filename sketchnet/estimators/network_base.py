@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import time
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -63,7 +64,7 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         decay=0.98,
         patience="auto",
         seconds=None,
-        validation_fraction=0.1,
+        validation_fraction="auto",
         experts="auto",
         metric="auto",
         effort="auto",
@@ -125,7 +126,8 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
 
     def _fit_network(self, task: Task, examples: Examples, held_back: Examples | None, data: dict, loaded: float):
         if held_back is None:
-            examples, held_back = hold_back(examples, self.validation_fraction, seed_of(self.random_state))
+            share = 0.1 if is_auto(self.validation_fraction) else self.validation_fraction
+            examples, held_back = hold_back(examples, share, seed_of(self.random_state))
         model = self._build(task, examples.data, examples.data.n_rows)
         model.data = data
         if self.verbose:
@@ -148,11 +150,11 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         return settings | {"random_state": settings.pop("seed")}
 
     def partial_fit(self, X, y=None, sample_weight=None, **first):
-        """Learn from some more rows, in one pass and at constant rates."""
-        begin = not hasattr(self, "model_")
-        if not begin and not isinstance(self.model_, Model):
-            raise InputError(
-                "a blend of experts learns from all rows at once; give experts='sketch' to learn in portions"
+        """Learn from some more rows, in one pass and at constant rates: a network, whatever the experts are."""
+        begin = not isinstance(getattr(self, "model_", None), Model)
+        if begin and hasattr(self, "model_"):
+            warnings.warn(
+                "a blend of experts cannot go on learning: partial_fit begins anew, with a network", stacklevel=2
             )
         X, y, _ = self._rows_and_labels(X, y, reset=begin)
         y, weights = self._learn_labels(y, sample_weight, X.n_rows, **(first if begin else {}), keep=not begin)

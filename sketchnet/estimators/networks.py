@@ -15,10 +15,46 @@ from sketchnet.training.task import Task, several_kinds
 
 
 class SketchClassifier(ClassifierMixin, NetworkEstimator):
-    """A deep network on sparse data with any number of columns, through a projection that is learnt along with it.
+    """Classes of sparse rows with any number of columns: a blend of small experts, or a deep network alone.
+
+    Several models learn from the same rows, each apart. Those that make held-back rows better are blended
+    (docs/training.md). Any parameter of the network asks for it alone, and so does `experts="sketch"`: a projection
+    that is learnt along with the layers behind it (docs/network.md).
 
     Parameters
     ----------
+    experts : "auto", str or tuple of str, default="auto"
+        Which models to blend, of "linear", "weights", "vectors", "columns", "trees", "dense" and "sketch"; "auto":
+        those that such rows call for. The first one is what others must improve on. "sketch" alone: the network.
+    metric : {"auto", "error", "log_loss", "roc_auc", "average_precision"}, scorer or its name, default="auto"
+        What an expert must make better on held-back rows to be taken; "auto": the log loss. All learn by log loss.
+    effort : {"quick", "auto", "best"}, default="auto"
+        How much is tried, and what is fitted once more on all rows in the end.
+    validation_fraction : float or "auto", default="auto"
+        Rows held back; of up to 10,000 rows each is, in turn. "auto": a fifth, or a tenth where experts are not fitted
+        once more in the end, and for the network. 0: none; then the linear expert stands alone, and the network's last
+        epoch counts.
+    valid_last : float, default=None
+        Hold back this share of the rows, the last ones, as where they are in the order of time. For blends.
+    seconds : float, default=None
+        Begin no further expert after so many seconds; the network stops after the first epoch that ends later.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes.
+    memory : str or int, default="1GiB"
+        For rows that come from a disk: a blend learns from a random part of those that do not fit. The network learns
+        from all, and keeps fixed projections of them if they fit.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the network is trained: "auto" takes a GPU if there is one and the rows are many. Blends learn on the
+        processor; "cuda" asks for the network.
+    threads : int, default=None
+        At most so many; None: as variables (OMP_NUM_THREADS, SKETCHNET_THREADS) and torch say, or as there are cores.
+    verbose : bool, default=False
+        Print what each expert reached; of the network the settings that were chosen, and each epoch.
+    random_state : int, RandomState instance or None, default=0
+        The seed of everything.
+
+    The network's projection
+    ------------------------
     scheme : {"count_sketch", "li", "srht", "srht_sparse", "achlioptas", "gaussian"}, default="count_sketch"
         The projection in front of the network. Only the first two can be learnt.
     n_components : int, default=1000
@@ -34,22 +70,25 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
     hashed_columns : int, default=None
         Hash column ids into a table of this size, so that any id is allowed, and sparse rows of any width after `fit`;
         None: an id beyond X's width is an error.
-    normalise : {"auto", "batch", "standard", "max_abs", "none"}, default="auto"
-        Of the projected rows: "batch" norm for a learnt projection, the training rows' moments for a fixed one.
     scale_input : {"none", "max_abs"}, default="none"
         Divide each column by its largest absolute value.
+    normalise : {"auto", "batch", "standard", "max_abs", "none"}, default="auto"
+        Of the projected rows: "batch" norm for a learnt projection, the training rows' moments for a fixed one.
     activation : {"linear", "sigmoid", "relu", "leaky_relu"}, default="linear"
         After the projection.
+
+    The network's layers and training
+    ---------------------------------
     hidden : tuple of int or "auto"
         Widths of the hidden layers.
-    pretrain : bool or int, default=False
-        Let hidden layers first learn to model the projected rows, as restricted Boltzmann machines, for so many epochs.
     hidden_norm : bool or "auto"
         Batch norm in the hidden layers.
     dropout : float or "auto"
         Share of hidden units that is left out at random in training.
     feature_dropout : float, default=0.0
         Share of a row's non-zeros that is left out at random in training.
+    pretrain : bool or int, default=False
+        Let hidden layers first learn to model the projected rows, as restricted Boltzmann machines, for so many epochs.
     epochs, batch_size, learning_rate, sparse_learning_rate, l2 : number or "auto"
         See `sketchnet.training.TrainingConfig`; the sparse one is that of the learnt projection's weights.
     optimiser : {"adamw", "sgd"}, default="adamw"
@@ -60,30 +99,15 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         Of "sgd": what the rate is multiplied by after each epoch.
     patience : int, None or "auto"
         Stop after so many epochs without a better validation error; None never stops.
-    seconds : float, default=None
-        Stop after the first epoch that ends later than this.
-    validation_fraction : float, default=0.1
-        Rows held back to choose the best epoch. 0: the last epoch counts.
-    class_weight : dict or "balanced", default=None
-        Weights of the classes.
-    memory : str or int, default="1GiB"
-        A fixed projection of the training rows is kept if it fits this, otherwise drawn anew each epoch.
-    device : {"auto", "cpu", "cuda"}, default="auto"
-        Where to train: "auto" takes a GPU if there is one and the rows are many.
-    threads : int, default=None
-        At most so many; None: as variables (OMP_NUM_THREADS, SKETCHNET_THREADS) and torch say, or as there are cores.
-    verbose : bool, default=False
-        Print the settings that were chosen, and each epoch.
-    random_state : int, RandomState instance or None, default=0
-        The seed of everything.
 
     Attributes
     ----------
     classes_ : the class labels, sorted; the names of a data set's classes, in the order of their numbers.
-    model_ : the trained `sketchnet.training.Model`.
-    history_, n_epochs_, best_epoch_ : how `fit` went, and the epoch (from 1) whose network was kept. Of a network that
-        learnt by `partial_fit` alone: [], 0 and None.
-    settings_ : all settings, those that were chosen included.
+    model_ : the `sketchnet.experts.model.BlendedModel`, or of a network the `sketchnet.training.Model`.
+    history_ : how `fit` went: what each expert reached and has in the blend, or the network's epochs. Of a network that
+        learnt by `partial_fit` alone: [].
+    n_epochs_, best_epoch_ : the network's epochs, and the one (from 1) that was kept; of a blend 0 and None.
+    settings_ : of a blend, those of `fit`; of a network all settings, those that were chosen included.
 
     Examples
     --------
@@ -91,7 +115,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
     >>> from sketchnet import SketchClassifier
     >>> X = random_array((300, 1_000_000), density=1e-5, format="csr", rng=0)
     >>> y = X.sum(axis=1) > 5
-    >>> SketchClassifier(epochs=2).fit(X, y).predict(X).shape
+    >>> SketchClassifier().fit(X, y).predict(X).shape
     (300,)
     """
 
@@ -125,7 +149,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         decay=0.98,
         patience="auto",
         seconds=None,
-        validation_fraction=0.1,
+        validation_fraction="auto",
         experts="auto",
         metric="auto",
         effort="auto",
@@ -145,6 +169,7 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
         """Learn from some more rows, in one pass and at constant rates. The first call needs all `classes`."""
         if classes is None and not hasattr(self, "model_"):
             raise InputError("classes must be passed on the first call to partial_fit")
+        classes = getattr(self, "classes_", None) if classes is None else classes
         return super().partial_fit(X, y, sample_weight, classes=classes)
 
     def predict(self, X):
@@ -204,14 +229,16 @@ class SketchClassifier(ClassifierMixin, NetworkEstimator):
 
 
 class SketchRegressor(RegressorMixin, NetworkEstimator):
-    """The same network for numbers: squared error, targets standardised inside. Parameters as `SketchClassifier`'s.
+    """The same for numbers: squared error, targets standardised inside. Parameters as `SketchClassifier`'s.
+
+    There is no `class_weight`; `metric` is "auto", the squared error, or a scorer for numbers.
 
     Examples
     --------
     >>> from scipy.sparse import random_array
     >>> from sketchnet import SketchRegressor
     >>> X = random_array((300, 1_000_000), density=1e-5, format="csr", rng=0)
-    >>> SketchRegressor(epochs=2).fit(X, X.sum(axis=1)).predict(X).shape
+    >>> SketchRegressor().fit(X, X.sum(axis=1)).predict(X).shape
     (300,)
     """
 

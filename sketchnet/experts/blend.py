@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 _PRIOR = 1e-5  # times the squared weights of logits of size one: equals share a weight
+_CONSTANT = 0.3  # as large as constants usually are: with many classes, few rows say little of each
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,14 @@ def fit_blend(kind: str, logits: list[np.ndarray], targets, row_weights: np.ndar
     sizes = np.array([_size(part) for part in logits])
     parts = np.stack([part / size for part, size in zip(logits, sizes)]).astype(np.float64)
     n_models, n_outputs = len(parts), parts.shape[2]
+    prior = np.full(n_models + n_outputs, _PRIOR)
+    prior[n_models:] = shares @ shares / (2 * _CONSTANT**2)  # of rows that weigh alike, one over their number
 
     def objective(values: np.ndarray) -> tuple[float, np.ndarray]:
         weights, constants = values[:n_models], values[n_models:]
         loss, slopes = _loss(kind, np.tensordot(weights, parts, 1) + constants, targets, shares)
         slope = np.r_[np.tensordot(parts, slopes, ([1, 2], [0, 1])), slopes.sum(axis=0)]
-        return loss + _PRIOR * values @ values, slope + 2 * _PRIOR * values
+        return loss + prior @ values**2, slope + 2 * prior * values
 
     start = np.r_[np.full(n_models, 1 / n_models), np.zeros(n_outputs)]
     bounds = [(0, None)] * n_models + [(None, None)] * n_outputs

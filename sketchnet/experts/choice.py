@@ -1,4 +1,4 @@
-"""Which experts a blend is made of: each must make held-back rows better by more than their noise."""
+"""Which experts a blend is made of: each must make held-back rows better, not by noise alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sketchnet.errors import InputError
 from sketchnet.experts.blend import Blend, fit_blend, row_losses
 from sketchnet.training.task import Task
 
-_NOISE = 1.0  # standard errors of a gain, for an expert to be worth its place
+_NOISE = 0.5  # standard errors that a gain must exceed, for an expert to be worth its place
 _DRAWS = 50  # of rows, to see by how much a score varies
 _SCORERS = {  # of scikit-learn, by our names for them
     "error": "accuracy",
@@ -39,11 +39,12 @@ class HeldBack:
 def choose_experts(rows: HeldBack, logits: dict[str, np.ndarray], metric) -> tuple[list[str], Blend]:
     """Return the experts to blend, and their blend.
 
-    From the first on, the one is added that helps most, while it helps by more than a standard error of the gain.
+    From the first on, the one is added that helps most, while it helps by more than half a standard error of the gain.
     """
-    gain_of = _gain_by_loss if metric in ("auto", None) else _gain_by(metric)
+    gain_of = _gain_by_loss if metric in ("auto", None) else _gain_by(metric, rows.task.kind)
     names = [next(iter(logits))]
     blend = rows.blend([logits[names[0]]])
+    gain_of(rows, *[blend.apply([logits[names[0]]])] * 2)  # which says so if there is no such score
     while True:
         before = blend.apply([logits[name] for name in names])
         best: tuple[float, list[str], Blend] | None = None
@@ -73,26 +74,36 @@ def _gain_by_loss(rows: HeldBack, before: np.ndarray, after: np.ndarray) -> tupl
     return mean, float(np.sqrt(shares**2 @ (gains - mean) ** 2))
 
 
-def _gain_by(metric) -> Callable[[HeldBack, np.ndarray, np.ndarray], tuple[float, float]]:
-    scorer = check_metric(metric)
+def _gain_by(metric, kind: str) -> Callable[[HeldBack, np.ndarray, np.ndarray], tuple[float, float]]:
+    scorer = check_metric(metric, kind)
 
     def gain(rows: HeldBack, before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
         """Return by how much the score rises, and its deviation over draws of the rows."""
         n, gains = len(before), []
-        for draw in range(_DRAWS + 1):
-            some = np.arange(n) if draw == 0 else np.random.default_rng(draw).integers(0, n, n)
+        rise = _rise(scorer, metric, rows, before, after, np.arange(n))
+        for draw in range(_DRAWS):
             try:
-                gains.append(_score(scorer, rows, after, some) - _score(scorer, rows, before, some))
-            except ValueError:  # a draw without some class, for which there is no such score
+                some = np.random.default_rng(draw).integers(0, n, n)
+                gains.append(_rise(scorer, metric, rows, before, after, some))
+            except InputError:  # a draw without some class, for which there is no such score
                 continue
-        if not gains or not np.isfinite(gains).all():
-            return _gain_by_loss(rows, before, after)
-        return float(gains[0]), float(np.std(gains[1:])) if len(gains) > 1 else 0.0
+        return rise, float(np.std(gains)) if gains else 0.0
 
     return gain
 
 
-def check_metric(metric):
+def _rise(scorer, metric, rows: HeldBack, before: np.ndarray, after: np.ndarray, some: np.ndarray) -> float:
+    try:
+        rise = _score(scorer, rows, after, some) - _score(scorer, rows, before, some)
+    except (ValueError, TypeError, AttributeError) as error:
+        what = str(error).partition("\n")[0]
+        raise InputError(f"metric={metric!r} is not possible for such labels: {what}") from None
+    if not np.isfinite(rise):
+        raise InputError(f"metric={metric!r} is not possible for such labels: it is not a number")
+    return rise
+
+
+def check_metric(metric, kind: str = "binary"):
     """Return scikit-learn's scorer of that name, or the scorer itself; None for "auto"."""
     from sklearn.metrics import get_scorer
 
@@ -101,7 +112,8 @@ def check_metric(metric):
     if callable(metric):
         return metric
     try:
-        return get_scorer(_SCORERS.get(metric, metric))
+        name = "roc_auc_ovr" if metric == "roc_auc" and kind == "multiclass" else _SCORERS.get(metric, metric)
+        return get_scorer(name)
     except (ValueError, TypeError):
         ours = ", ".join(_SCORERS)
         raise InputError(
@@ -113,7 +125,8 @@ def _score(scorer, rows: HeldBack, outputs: np.ndarray, some: np.ndarray) -> flo
     targets = rows.targets[some]
     if sparse.issparse(targets):
         targets = targets.toarray().astype(np.int64)
-    return float(scorer(_Answers(rows.task, outputs[some]), np.empty((len(some), 0)), targets))
+    how = {} if rows.weights is None else {"sample_weight": rows.weights[some]}
+    return float(scorer(_Answers(rows.task, outputs[some]), np.empty((len(some), 0)), targets, **how))
 
 
 class _Answers:

@@ -17,8 +17,9 @@ from sketchnet.kernels.cpu import column_statistics as kernels
 _HIDDEN, _MORE_HIDDEN, _MANY_KNOTS = 16, 32, 4  # more where so many knots describe a column
 _FOLDS = 8
 _PASSES, _VISITS = 6, 4_000_000  # over the rows, and of entries, at most
-_STEPS = 300  # at least
-_BATCH, _FEWEST, _MOST = 32_768, 64, 1024  # entries of a batch, and bounds for its rows
+_STEPS = 400  # at least
+_BATCH, _FEWEST, _MOST = 16_384, 32, 1024  # entries of a batch, and bounds for its rows
+_UNSEEN = 0.01  # of the columns in a batch
 _CHECKS = (0.5, 0.75, 1.0)  # parts of the training after which it may end
 _RATE, _WARM_UP, _LAST_RATE, _DECAY = 1e-2, 0.1, 0.02, 1e-4
 
@@ -116,6 +117,8 @@ class FunctionTraining:
     def _loss(self, fold: int, numbers: np.ndarray, first: bool) -> torch.Tensor:
         rows = take_rows(self._sample.rows, numbers)
         columns, places = kernels.number_columns(rows.indices, self._numbers)
+        # Some count as never seen, which the last number stands for: what they add must be learnt, not extrapolated.
+        columns[self._random.random(len(columns)) < _UNSEEN] = self._sample.rows.n_columns - 1
         described = self.statistics.describe(columns, fold)
         if first:
             self.function.standardise(described)

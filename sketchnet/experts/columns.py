@@ -34,6 +34,7 @@ class ColumnsExpert(Expert):
     """
 
     name = "columns"
+    refits_cheaply = refits_from_fit = True
 
     def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
         super().__init__(kind, n_outputs, seed, effort)

@@ -21,10 +21,17 @@ class Expert(ABC):
     """
 
     name: ClassVar[str]
+    refits_cheaply: ClassVar[bool] = False  # so that it learns from all rows in the end, however many
+    refits_from_fit: ClassVar[bool] = False  # by more than `chosen`: `refit` goes on from what `fit` left, unsaved
+    usual: ClassVar[dict[str, float]] = {}  # what `chosen` is where no rows were held back
 
     def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
         self.kind, self.n_outputs, self.seed, self.effort = kind, n_outputs, seed, effort
-        self.chosen: dict[str, float] = {}  # what held-back rows decided: `refit` goes by it
+        self.chosen = dict(self.usual)  # by held-back rows, once fitted: `refit` goes by it
+
+    @classmethod  # noqa: B027 (most take any rows)
+    def check(cls, sample: Sample, kind: str, n_outputs: int) -> None:
+        """Raise InputError if it cannot learn from such rows, though it was named."""
 
     @classmethod
     @abstractmethod

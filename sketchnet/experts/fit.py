@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from sketchnet.experts.choice import HeldBack, check_metric, choose_experts
 from sketchnet.experts.expert import Expert
 from sketchnet.experts.fields import find_fields
 from sketchnet.experts.model import EXPERTS, BlendedModel, expert_class, load_model
+from sketchnet.experts.parallel import run_side_by_side
 from sketchnet.experts.rows import Sample, SeenColumns
-from sketchnet.experts.splits import split_rows
+from sketchnet.experts.splits import Split, check_share, split_rows, usual_share
 from sketchnet.kernels.cpu.threads import limited
 from sketchnet.memory import parse_memory
 from sketchnet.storage import read_json, remove, workspace_of, write_json, writing
@@ -33,6 +35,7 @@ from sketchnet.training.examples import Examples, sample
 from sketchnet.training.task import Task
 
 EFFORTS = ("quick", "auto", "best")
+_LONGEST_FIRST = ("sketch", "dense", "trees", "columns", "linear", "vectors", "weights")  # so that cores end together
 _ENTRY_BYTES = 8 + 8  # of rows in memory: a column number and a value, and once more in the part that is learnt from
 _CHEAP = 2_000_000  # entries of rows from which all experts are fitted once more; of more rows the linear one alone
 
@@ -42,14 +45,15 @@ class BlendSettings:
     """What a user may say of a blend. `experts`: names, or "auto" for those that such rows call for.
 
     `metric` decides which experts stay: "auto" (the log loss, or squared error), or what scikit-learn can score.
-    `effort`: "quick", "auto" or "best". `validation_fraction` of the rows is held back, or of `valid_last` the last
-    ones; of few rows each is, in turn. After `seconds` no further expert is begun.
+    `effort`: "quick", "auto" or "best". `validation_fraction` of the rows is held back ("auto": a fifth,
+    or of so many rows that experts are not fitted again, a tenth), or of `valid_last` the last ones; of few rows each
+    is, in turn. After `seconds` no further expert is begun.
     """
 
     experts: tuple[str, ...] | str = "auto"
     metric: Any = "auto"
     effort: str = "auto"
-    validation_fraction: float = 0.1
+    validation_fraction: float | str = "auto"
     valid_last: float | None = None
     seconds: float | None = None
     seed: int = 0
@@ -65,7 +69,9 @@ class BlendSettings:
         check_choice("effort", self.effort, EFFORTS)
         if self.seconds is not None:
             check_real("seconds", self.seconds)
-        split_rows(0, 0, self.validation_fraction, 0, last=self.valid_last)
+        if self.validation_fraction != "auto":
+            check_share("validation_fraction", self.validation_fraction)
+        check_share("valid_last", self.valid_last or 0.0)
 
     def to_dict(self) -> dict:
         settings = asdict(self)
@@ -154,13 +160,42 @@ def _shares(model: BlendedModel, whole: Sample) -> dict[str, float]:
     return {name: round(float(size / total), 4) for name, size in zip(model.experts, sizes)}
 
 
+@dataclass(frozen=True)
+class _Fit:
+    """An expert that was fitted on a split, its answers for the rows that were held back, and how long it took."""
+
+    expert: Expert
+    answers: np.ndarray
+    seconds: float
+
+
+class _Parts:
+    """The rows to learn from and those held back, for each split; taken once where there is one split alone."""
+
+    def __init__(self, whole: Sample, beside: Sample | None, splits: list[Split]):
+        self._whole, self._beside, self._splits = whole, beside, splits
+        self._only = self._take(0) if beside is None and len(splits) == 1 else None
+
+    def __getitem__(self, number: int) -> tuple[Sample, Sample]:
+        if self._beside is not None:
+            return self._whole, self._beside
+        return self._only or self._take(number)
+
+    def _take(self, number: int) -> tuple[Sample, Sample]:
+        train, valid = self._splits[number]
+        return self._whole.take(train), self._whole.take(valid)
+
+
 class _Fitting:
     """Fits experts on the splits of some rows, and those that are chosen on all of them."""
 
     def __init__(self, task: Task, settings: BlendSettings, whole: Sample, beside: Sample | None, run: _Run):
         self._task, self._settings, self._whole, self._beside, self._run = task, settings, whole, beside, run
         work = whole.rows.n_entries * task.n_outputs
-        held = settings.validation_fraction, settings.seed, whole.groups, settings.valid_last
+        self._cheap = whole.rows.n_entries <= _CHEAP or settings.effort == "best"
+        share = settings.validation_fraction
+        share = usual_share(self._cheap and settings.effort != "quick") if isinstance(share, str) else share
+        held = share, settings.seed, whole.groups, settings.valid_last
         self._splits = [] if beside is not None else split_rows(whole.rows.n_rows, work, *held)
         self._done, self._planned = 0, 1
 
@@ -169,19 +204,19 @@ class _Fitting:
         if self._beside is None and not self._splits:  # too few rows to tell what is good
             names = names if self._settings.experts != "auto" else names[:1]
             self._planned = len(names)
-            experts = {name: self._finish(name, [], True) for name in names}
+            experts = self._finish_all(names, {})
             weights = np.full(len(names), 1 / len(names))
             return experts, Blend(weights, np.zeros(self._task.n_outputs), float("nan"))
         self._planned = (len(names) + 1) * max(1, len(self._splits))
         fitted, logits = self._fit_all(names)
         chosen, blend = choose_experts(self._held_back(), logits, self._settings.metric)
-        again = self._fits_again()
-        experts = {name: self._finish(name, fitted[name], again) for name in chosen}
-        return experts, blend
+        return self._finish_all(chosen, fitted), blend
 
     def _names(self) -> list[str]:
         kind, n_outputs = self._task.kind, self._task.n_outputs
         if self._settings.experts != "auto":
+            for name in self._settings.experts:
+                expert_class(name).check(self._whole, kind, n_outputs)
             return list(self._settings.experts)
         return [name for name in EXPERTS if expert_class(name).applies(self._whole, kind, n_outputs)]
 
@@ -189,7 +224,7 @@ class _Fitting:
         """Whether experts other than the linear one learn from all rows in the end."""
         if self._beside is not None or self._settings.effort == "quick":
             return len(self._splits) > 1
-        return len(self._splits) > 1 or self._whole.rows.n_entries <= _CHEAP or self._settings.effort == "best"
+        return len(self._splits) > 1 or self._cheap
 
     def _held_back(self) -> HeldBack:
         if self._beside is not None:
@@ -200,61 +235,78 @@ class _Fitting:
 
     def _fit_all(self, names: list[str]) -> tuple[dict[str, list[Expert]], dict[str, np.ndarray]]:
         """Return each expert, fitted once a split, and its logits of all rows that were held back."""
-        fitted: dict[str, list[Expert]] = {name: [] for name in names}
-        logits: dict[str, list[np.ndarray]] = {name: [] for name in names}
-        limit = self._settings.seconds
-        for name in names:
-            if limit is not None and self._run.seconds > limit and fitted[names[0]]:
-                self._run.note({"stage": name, "left_out": f"{limit:g} seconds are over"})
-                del fitted[name], logits[name]
-                continue
-            begun = time.perf_counter()
-            for number in range(max(1, len(self._splits))):
-                expert, answers = self._fit_one(name, number)
-                fitted[name].append(expert)
-                logits[name].append(answers)
-            together = np.concatenate(logits[name])
-            if not np.isfinite(together).all():
-                if name == "linear":
-                    raise TrainingError("the linear model has no finite answers: values of the rows are too large")
-                self._run.note({"stage": name, "left_out": "its answers are not finite"})
-                del fitted[name], logits[name]
-                continue
-            self._note(name, fitted[name], together, time.perf_counter() - begun)
-        return fitted, {name: np.concatenate(parts) for name, parts in logits.items()}
+        n_splits, parts = max(1, len(self._splits)), _Parts(self._whole, self._beside, self._splits)
+        order = names if self._settings.seconds is not None else sorted(names, key=_LONGEST_FIRST.index)
+        jobs = [(name, number) for name in order for number in range(n_splits)]
+        done: dict[tuple[str, int], _Fit | None] = {}
+        fitted: dict[str, list[Expert]] = {}
+        logits: dict[str, np.ndarray] = {}
+        left = list(names)
+        self._run.tick(0, self._planned, "fitting experts")
+        for place, result in run_side_by_side([partial(self._fit_one, *job, parts, names[0]) for job in jobs]):
+            done[jobs[place]] = result
+            name, number = jobs[place]
+            if result is not None and (n_splits > 1 or not result.expert.refits_from_fit):
+                self._keep(f"{name}-{number}", result.expert, {"logits": result.answers})
+            self._tick(f"{name} fitted")
+            while left and all((left[0], number) in done for number in range(n_splits)):  # noted in the usual order
+                name = left.pop(0)
+                results = [done[name, number] for number in range(n_splits)]
+                self._keep_finite(name, [each for each in results if each is not None], n_splits, fitted, logits)
+        return fitted, logits
 
-    def _fit_one(self, name: str, number: int) -> tuple[Expert, np.ndarray]:
-        self._tick(f"fitting {name}")
-        expert = self._new(name)
+    def _keep_finite(self, name: str, results: list, n_splits: int, fitted: dict, logits: dict) -> None:
+        """Note what an expert reached; it is left out where it was not fitted, or its answers are no numbers."""
+        if len(results) < n_splits:
+            self._run.note({"stage": name, "left_out": f"{self._settings.seconds:g} seconds are over"})
+            return
+        answers = np.concatenate([each.answers for each in results])
+        if not np.isfinite(answers).all():
+            if name == "linear":
+                raise TrainingError("the linear model has no finite answers: values of the rows are too large")
+            self._run.note({"stage": name, "left_out": "its answers are not finite"})
+            return
+        fitted[name], logits[name] = [each.expert for each in results], answers
+        self._note(name, fitted[name], answers, sum(each.seconds for each in results))
+
+    def _fit_one(self, name: str, number: int, parts: _Parts, first: str) -> _Fit | None:
+        """Return an expert fitted on a split; None where time is over."""
+        limit, begun, expert = self._settings.seconds, time.perf_counter(), self._new(name)
         kept = self._read(f"{name}-{number}", expert)
         if kept is not None:
-            return expert, kept["logits"]
-        train, valid = self._parts(number)
-        answers = expert.fit(train, valid)
-        self._keep(f"{name}-{number}", expert, {"logits": answers})
-        return expert, answers
+            return _Fit(expert, kept["logits"], 0.0)
+        if limit is not None and name != first and self._run.seconds > limit:
+            return None
+        answers = expert.fit(*parts[number])
+        return _Fit(expert, answers, time.perf_counter() - begun)
 
-    def _parts(self, number: int) -> tuple[Sample, Sample]:
-        if self._beside is not None:
-            return self._whole, self._beside
-        train, valid = self._splits[number]
-        return self._whole.take(train), self._whole.take(valid)
+    def _finish_all(self, names: list[str], fitted: dict[str, list[Expert]]) -> dict[str, Expert]:
+        """Return the experts to keep: fitted on all rows, with what their splits chose, or on the split."""
+        again = self._fits_again()
+        jobs = [partial(self._finish, name, fitted.get(name, []), again) for name in names]
+        done: dict[int, tuple[Expert, float | None]] = {}
+        for place, result in run_side_by_side(jobs):
+            done[place] = expert, seconds = result
+            if seconds is not None:
+                self._keep(f"{names[place]}-all", expert, {})
+            self._tick(f"{names[place]} fitted on all rows")
+        for place, name in enumerate(names):
+            expert, seconds = done[place]
+            if seconds is not None:
+                record = {"stage": f"{name} on all rows", **expert.chosen, "seconds": round(seconds, 3)}
+                self._run.note(record)
+        return {name: done[place][0] for place, name in enumerate(names)}
 
-    def _finish(self, name: str, fitted: list[Expert], again: bool) -> Expert:
-        """Return the expert to keep: fitted on all rows, with what its splits chose, or on the split."""
-        if not (again or name == "linear" or len(fitted) != 1):
-            return fitted[0]
-        self._tick(f"fitting {name} on all rows")
+    def _finish(self, name: str, fitted: list[Expert], again: bool) -> tuple[Expert, float | None]:
+        if not (again or expert_class(name).refits_cheaply or len(fitted) != 1):
+            return fitted[0], None
         expert = self._new(name) if len(fitted) != 1 else fitted[0]
         if len(fitted) > 1:
             expert.chosen = {key: _mean_of([each.chosen[key] for each in fitted]) for key in fitted[0].chosen}
         begun = time.perf_counter()
         if self._read(f"{name}-all", expert) is None:
             expert.refit(self._whole)
-            self._keep(f"{name}-all", expert, {})
-        seconds = round(time.perf_counter() - begun, 3)
-        self._run.note({"stage": f"{name} on all rows", **expert.chosen, "seconds": seconds})
-        return expert
+        return expert, time.perf_counter() - begun
 
     def _new(self, name: str) -> Expert:
         return expert_class(name)(self._task.kind, self._task.n_outputs, self._settings.seed, self._settings.effort)
@@ -263,14 +315,14 @@ class _Fitting:
         rows = self._held_back()
         answers = rows.blend([logits]).apply([logits])
         losses = row_losses(self._task.kind, answers, rows.targets)
-        chosen = {key: float(np.mean([expert.chosen[key] for expert in fitted])) for key in fitted[0].chosen}
+        chosen = {key: _mean_of([expert.chosen[key] for expert in fitted]) for key in fitted[0].chosen}
         shares = None if rows.weights is None else rows.weights / rows.weights.sum()
         loss = float(losses.mean() if shares is None else shares @ losses)
         self._run.note({"stage": name, "valid_loss": loss, **chosen, "seconds": round(seconds, 3)})
 
     def _tick(self, what: str) -> None:
-        self._run.tick(min(self._done, self._planned), self._planned, what)
         self._done += 1
+        self._run.tick(min(self._done, self._planned), self._planned, what)
 
     # -- what is done is kept
 
@@ -278,7 +330,7 @@ class _Fitting:
         import torch
 
         folder = self._run.folder
-        if folder is None:
+        if folder is None or (folder / f"{name}.safetensors").exists():
             return
         arrays, settings = expert.state()
         tensors = {key: torch.from_numpy(np.asarray(array, order="C")) for key, array in {**arrays, **more}.items()}

@@ -36,6 +36,8 @@ class LinearExpert(Expert):
     """
 
     name = "linear"
+    refits_cheaply = True
+    usual = {"strength": _FIRST, "emphasis": 1.0}  # noqa: RUF012
 
     def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
         super().__init__(kind, n_outputs, seed, effort)

@@ -56,7 +56,7 @@ _LONG = 40  # non-zeros a row, on average: from here on rows are long
 class NetworkExpert(Expert):
     """What the three have in common: batches, schedule, stopping, and state.
 
-    `chosen` has the epochs after which held-back rows had the least loss; `refit` has its schedule end there.
+    `chosen` has the epochs after which held-back rows had the least loss, and those that the schedule was made for.
     """
 
     def __init__(self, kind: str, n_outputs: int, seed: int = 0, effort: str = "auto"):
@@ -69,13 +69,16 @@ class NetworkExpert(Expert):
         for epochs in [*(part for part in plan.shorter if part < plan.epochs), plan.epochs]:
             model, reached, loss = self._train(train, replace(plan, epochs=epochs), valid)
             if loss < least or least == np.inf:
-                self._model, self.chosen, least = model, {"epochs": reached}, loss
+                self._model, least = model, loss
+                self.chosen = {"epochs": reached, "schedule": epochs}
         self._hidden = plan.hidden
         return self.logits(valid.rows)
 
     def refit(self, sample: Sample) -> None:
-        plan = replace(self._plan(sample), epochs=self.chosen["epochs"])
-        self._model, self._hidden = self._train(sample, plan, None)[0], plan.hidden
+        plan = self._plan(sample)
+        plan = replace(plan, epochs=self.chosen.get("schedule", plan.epochs))
+        stop = self.chosen.get("epochs", plan.epochs)
+        self._model, self._hidden = self._train(sample, plan, None, stop)[0], plan.hidden
 
     def logits(self, rows: CsrBatch) -> np.ndarray:
         with one_thread():
@@ -90,7 +93,7 @@ class NetworkExpert(Expert):
 
     def restore(self, arrays: dict[str, np.ndarray], settings: dict) -> None:
         try:
-            chosen = {"epochs": check_real("epochs", settings["chosen"]["epochs"])}
+            chosen = {name: check_real(name, settings["chosen"][name]) for name in settings["chosen"]}
             hidden = tuple(check_integer("hidden", units, 1, 1 << 12) for units in settings["hidden"])
             shapes = {name: array.shape for name, array in arrays.items()}
             model = self._rebuild(shapes, hidden)
@@ -129,17 +132,20 @@ class NetworkExpert(Expert):
     def _begin(self, sample: Sample, plan: Plan, prior: np.ndarray) -> Model:
         """Return a model that has learnt nothing but the outputs' constants."""
 
-    def _train(self, sample: Sample, plan: Plan, valid: Sample | None) -> tuple[Model, float, float]:
+    def _train(
+        self, sample: Sample, plan: Plan, valid: Sample | None, stop: float = np.inf
+    ) -> tuple[Model, float, float]:
         """Return a model, the epochs after which it was best on held-back rows, and its loss on them."""
         n, targets = sample.rows.n_rows, Targets(self.kind, sample, self.n_outputs)
         model = self._begin(sample, plan, prior_logits(self.kind, targets.mean()))
         judge = None if valid is None else Judge(self.kind, model, valid, self.seed)
         an_epoch = max(1, round(n / plan.batch))
         steps = max(1, round(plan.epochs * an_epoch))
+        last = max(1, round(min(stop, plan.epochs) * an_epoch))
         pause = max(1, min(an_epoch // plan.checks, _STEPS))
         rng = np.random.default_rng(self.seed)
         with one_thread():
-            for step in range(steps):
+            for step in range(last):
                 if step % an_epoch == 0:
                     batches = np.array_split(rng.permutation(n), an_epoch)
                 numbers, done = batches[step % an_epoch], step + 1
@@ -295,6 +301,12 @@ class DenseExpert(NetworkExpert):
     """Rows of few columns, straight into a network."""
 
     name = "dense"
+
+    @classmethod
+    def check(cls, sample: Sample, kind: str, n_outputs: int) -> None:
+        n_columns = sample.rows.n_columns - 1
+        if n_columns > _FEW:
+            raise InputError(f"experts='dense' is for at most {_FEW:,} columns that occur; there are {n_columns:,}")
 
     @classmethod
     def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:

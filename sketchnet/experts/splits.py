@@ -11,7 +11,19 @@ FOLDS = 5
 _FEW_ROWS, _FEW_STEPS = 10_000, 3e7  # rows, and entries times outputs, up to which each row is held back once
 _FEWEST = 30  # rows from which anything can be told
 
+_REFITTED, _KEPT = 0.2, 0.1  # shares: rows that all experts learn from in the end can be spared meanwhile
+
 Split = tuple[np.ndarray, np.ndarray]  # numbers of the rows that are learnt from, and of those that are held back
+
+
+def check_share(name: str, value) -> None:
+    if not isinstance(value, int | float) or not 0 <= value < 1:
+        raise InputError(f"{name}={value!r} is not possible; it is from 0 to below 1")
+
+
+def usual_share(refitted: bool) -> float:
+    """Return what share of the rows is held back, if nobody says."""
+    return _REFITTED if refitted else _KEPT
 
 
 def split_rows(
@@ -22,9 +34,6 @@ def split_rows(
     `work` is non-zeros times outputs. Rows of one of the `groups` stay together. `last`: that share of the rows, the
     last ones, is held back, as where they are in the order of time.
     """
-    for name, value in (("validation_fraction", share), ("valid_last", last or 0.0)):
-        if not isinstance(value, int | float) or not 0 <= value < 1:
-            raise InputError(f"{name}={value!r} is not possible; it is from 0 to below 1")
     rows = np.arange(n_rows)
     if last:
         cut = n_rows - int(n_rows * last)

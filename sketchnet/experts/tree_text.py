@@ -81,7 +81,7 @@ def _read_tree(block: str) -> Tree:
     tree = {}
     for parts, length in ((_LEAF_PARTS, n_leaves), (_SPLIT_PARTS, n_leaves - 1)):
         for part, number in parts.items():
-            if part not in lines and n_leaves == 1 and part != "leaf_value":  # a constant
+            if not lines.get(part) and n_leaves == 1 and part != "leaf_value":  # a constant
                 tree[part] = np.zeros(length, np.int64 if number is int else np.float64)
                 continue
             tree[part] = np.array(lines[part].split(), np.int64 if number is int else np.float64)

@@ -20,14 +20,14 @@ from sketchnet.kernels.cpu.threads import n_threads
 
 _ROUNDS, _PATIENCE = 2000, 20
 _RATES = {"quick": (0.1, 0.1), "auto": (0.05, 0.1), "best": (0.03, 0.05)}  # where work is light, and where it is not
-_DRAWS = {"quick": 1, "auto": 3, "best": 6}  # of folds; the answer is their mean
+_DRAWS = {"quick": 1, "auto": 2, "best": 6}  # of folds; the answer is their mean
 _LEAVES, _MANY_LEAVES, _MANY_ROWS = (31, 8), 63, 200_000  # of a tree: one of these, or many if there are many rows
 # Work is rows times features times outputs: a round takes about two nanoseconds of it.
 _LIGHT, _LIGHT_NUMBERS = 1 << 22, 1 << 19  # with fields, and with numbers alone
 _MOST = 1 << 27  # a sample of more rows is taken
 _ROW = 1 << 12  # of one row, at most
 _CLEARLY = 2.0  # standard errors by which the loss must fall for pairs: on few rows they often hurt
-_SHARED = 1 << 25  # numbers of features that are worth a second thread: waiting for it costs where others want the cores
+_SHARED = 1 << 25  # numbers that are worth a second thread, which costs where others want the cores
 _PIECE = 1 << 14  # rows that are answered at once
 
 
@@ -38,6 +38,13 @@ class TreesExpert(Expert):
     """
 
     name = "trees"
+    usual = {"order": 1.0, "trees": 100.0, "leaves": 8.0, "rate": 0.1}  # noqa: RUF012
+
+    @classmethod
+    def check(cls, sample: Sample, kind: str, n_outputs: int) -> None:
+        if not cls.applies(sample, kind, n_outputs):
+            few = "rows of tables or of few columns, and for one label a row of not too many classes"
+            raise InputError(f"experts='trees' is not possible for such rows; trees are for {few}")
 
     @classmethod
     def applies(cls, sample: Sample, kind: str, n_outputs: int) -> bool:
@@ -89,17 +96,18 @@ class TreesExpert(Expert):
         return np.concatenate(parts)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict]:
-        return self._statistics.arrays(), {"model": self._text, "chosen": self.chosen}
+        text = np.frombuffer(bytearray(self._text.encode()), np.uint8)
+        return {**self._statistics.arrays(), "text": text}, {"chosen": self.chosen}
 
     def restore(self, arrays: dict[str, np.ndarray], settings: dict) -> None:
-        statistics = FieldStatistics.from_arrays(self.kind, self.n_outputs, arrays)
-        text, chosen = settings.get("model"), settings.get("chosen")
-        names = {"order", "trees", "leaves", "rate"}
-        if not isinstance(text, str) or not isinstance(chosen, dict) or set(chosen) != names:
+        arrays, chosen = dict(arrays), settings.get("chosen")
+        text = arrays.pop("text", np.empty(0, np.float32))
+        if text.dtype != np.uint8 or not isinstance(chosen, dict) or chosen.keys() != self.usual.keys():
             raise InputError("the trees are no text, or what was chosen for them is missing")
+        statistics = FieldStatistics.from_arrays(self.kind, self.n_outputs, arrays)
         if not all(isinstance(value, float) and 0 < value < math.inf for value in chosen.values()):
             raise InputError(f"what was chosen for the trees must be positive numbers, not {chosen}")
-        trees = read_trees(text, self.n_outputs, statistics.n_features)
+        trees = read_trees(text.tobytes().decode(errors="replace"), self.n_outputs, statistics.n_features)
         self.chosen = dict(chosen)
         # Written anew from what was checked: LightGBM ends the process over a text that does not fit its own header.
         self._keep(statistics, write_model(trees, self.kind, self.n_outputs, statistics.n_features))

@@ -8,7 +8,7 @@ from sketchnet.report.on_rows import OnRows, sections_on_rows
 from sketchnet.report.plot import PANEL, Curve, key_of, plot
 from sketchnet.report.rounding import decimals_for, shown, time_shown
 
-_NO_SETTINGS = ("job", "classes", "encoder")  # long, and of use to programs alone
+_NO_SETTINGS = ("job", "classes", "encoder", "trials")  # long, and of use to programs alone
 
 
 def run_page(name: str, config: dict, history: list[dict], classes: list[str], size: dict, on: OnRows | None) -> Page:

@@ -31,7 +31,7 @@ def test_a_scale_and_constants_are_found(kind):
         answers, logits = (x - x.mean(axis=1, keepdims=True) for x in (answers, logits))
     assert abs(blend.weights[0] - 5) < 0.5
     assert np.abs(answers - logits).max() < 0.8
-    assert blend.loss <= row_losses(kind, logits, targets).mean()
+    assert blend.loss <= row_losses(kind, logits, targets).mean() + 1e-3  # constants are held back a little
 
 
 @pytest.mark.parametrize("kind", KINDS)

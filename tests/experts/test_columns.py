@@ -28,7 +28,7 @@ def problem(kind, n=600, d=400, length=12, seed=0, values="positive"):
         "multilabel": lambda: sparse.csr_array((scores > 1).astype(np.float32)),
         "regression": lambda: (scores[:, 0] - scores.mean()) / scores.std(),
     }[kind]()
-    return Sample(CsrBatch(X.indptr, X.indices, X.data, d), targets), n_outputs
+    return Sample(CsrBatch(X.indptr, X.indices, X.data, d + 1), targets), n_outputs
 
 
 def halves(sample):
@@ -180,7 +180,7 @@ def law(n=6000, d=1500, length=15, seed=0):
     signal, targets = random.random(d) < 0.2, np.arange(n) % 2
     marked = signal[X.indices] & (np.repeat(targets, np.diff(X.indptr)) == 1)
     X.data[marked] += 3 + random.standard_normal(marked.sum())
-    return Sample(CsrBatch(X.indptr, X.indices, X.data, d), targets), signal
+    return Sample(CsrBatch(X.indptr, X.indices, X.data, d + 1), targets), signal
 
 
 def best_answers(train, test, signal):

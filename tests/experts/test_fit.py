@@ -63,7 +63,7 @@ class TestSplits:
         assert split_rows(1000, 1, 0, 0) == []
         assert split_rows(10, 1, 0.1, 0) == []
         with pytest.raises(InputError, match="valid_last=1 is not possible"):
-            split_rows(10, 1, 0.1, 0, last=1)
+            BlendSettings(valid_last=1)
 
 
 class TestChoice:
@@ -80,6 +80,11 @@ class TestChoice:
         assert blend.loss < rows.blend([logits["good"]]).loss
         for metric in ("roc_auc", "error"):
             assert choose_experts(rows, logits, metric)[0][0] == "good"
+
+    def test_a_metric_that_these_labels_have_not(self):
+        rows = HeldBack(Task("regression"), np.linspace(0, 1, 50), None)
+        with pytest.raises(InputError, match="metric='roc_auc' is not possible for such labels"):
+            choose_experts(rows, {"linear": np.ones((50, 1)) * np.linspace(0, 1, 50)[:, None]}, "roc_auc")
 
     def test_a_metric_that_nobody_knows(self):
         with pytest.raises(InputError, match="metric='speed' is not possible; it is auto, error"):
@@ -160,14 +165,15 @@ def test_a_setting_of_the_network_asks_for_it_alone():
     for wrong in ("forest", "linear,linear", ()):
         with pytest.raises(InputError, match="is not possible"):
             SketchClassifier(experts=wrong).fit(X, y)
-    with pytest.raises(InputError, match="learns from all rows at once"):
-        SketchClassifier().fit(X, y).partial_fit(X, y)
+    model = SketchClassifier(experts="linear").fit(X, y)
+    with pytest.warns(UserWarning, match="partial_fit begins anew, with a network"):
+        model.partial_fit(X, y, classes=[False, True])
 
 
 def settings_of(X, y):
     task = Task.of_labels(y)
     rows = CsrBatch(X.indptr, X.indices, X.data, X.shape[1])
-    return task, Examples(rows, task.encode(y)), None, BlendSettings(experts=("linear", "sketch"))
+    return task, Examples(rows, task.encode(y)), None, BlendSettings(experts=("linear", "vectors"))
 
 
 def test_a_run_that_was_cut_off_goes_on_to_the_same_model(tmp_path, monkeypatch):
@@ -183,15 +189,33 @@ def test_a_run_that_was_cut_off_goes_on_to_the_same_model(tmp_path, monkeypatch)
 
     monkeypatch.setattr(LinearExpert, "fit", stop)
     with pytest.raises(Interrupted):
-        train_blend_in(tmp_path / "cut", False, *job)
+        train_blend_in(tmp_path / "cut", False, *job, threads=1)
     assert not (tmp_path / "cut" / "config.json").exists()
-    train_blend_in(tmp_path / "cut", False, *job)
+    train_blend_in(tmp_path / "cut", False, *job, threads=1)
     assert len(fits) == 3 + FOLDS - 2  # two were finished
     for name in ("config.json", "weights.safetensors"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert sorted(path.name for path in (tmp_path / "cut").iterdir()) == ["config.json", "history.jsonl",
                                                                        "weights.safetensors"]  # fmt: skip
     assert load_model(tmp_path / "cut").n_columns == whole.n_columns
+
+
+@pytest.mark.parametrize("n", [20, 40, 60])
+def test_few_rows_of_a_table(n):
+    rng = np.random.default_rng(n)
+    codes = rng.integers(0, 3, (n, 4)) + 3 * np.arange(4)
+    X = sparse.csr_array((np.ones(4 * n, np.float32), codes.ravel(), 4 * np.arange(n + 1)), shape=(n, 12))
+    for experts in ("auto", ("linear", "trees", "vectors")):
+        assert SketchClassifier(experts=experts).fit(X, codes[:, 0]).score(X, codes[:, 0]) > 0.8
+
+
+def test_experts_that_cannot_learn_from_such_rows():
+    X, y = rows_of("multilabel")
+    with pytest.raises(InputError, match="experts='trees' is not possible for such rows"):
+        SketchClassifier(experts="trees").fit(X, y)
+    wide = sparse.random_array((200, 100_000), density=1e-3, format="csr", rng=0)
+    with pytest.raises(InputError, match="experts='dense' is for at most 4,096 columns that occur"):
+        SketchClassifier(experts="dense").fit(wide, np.arange(200) % 2)
 
 
 def test_a_finished_run_is_loaded_and_another_refused(tmp_path, monkeypatch):

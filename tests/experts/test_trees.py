@@ -226,6 +226,14 @@ def test_where_they_apply():
     assert not TreesExpert.applies(Sample(sample.rows, sample.targets), "binary", 1)
 
 
+def text_of(arrays):
+    return arrays["text"].tobytes().decode()
+
+
+def bytes_of(text):
+    return np.frombuffer(text.encode(), np.uint8)
+
+
 def damage(text, kind):
     place = {"half": len(text) // 2, "head": 300}.get(kind)
     if place:
@@ -242,19 +250,19 @@ def test_damaged_trees_are_refused(kind):
     expert, *_ = fitted("binary", 1)
     arrays, settings = expert.state()
     with pytest.raises(InputError):
-        TreesExpert("binary", 1).restore(arrays, settings | {"model": damage(settings["model"], kind)})
+        TreesExpert("binary", 1).restore(arrays | {"text": bytes_of(damage(text_of(arrays), kind))}, settings)
 
 
 def test_a_cycle_is_refused():
     expert, *_ = fitted("binary", 1)
     arrays, settings = expert.state()
-    first, _, rest = settings["model"].partition("left_child=")
+    first, _, rest = text_of(arrays).partition("left_child=")
     line, _, after = rest.partition("\n")
     numbers = line.split()
     numbers[next(i for i, number in enumerate(numbers) if int(number) > 0)] = "0"
     text = f"{first}left_child={' '.join(numbers)}\n{after}"
     with pytest.raises(InputError, match="do not make a tree"):
-        TreesExpert("binary", 1).restore(arrays, settings | {"model": text})
+        TreesExpert("binary", 1).restore(arrays | {"text": bytes_of(text)}, settings)
 
 
 @pytest.mark.parametrize("name", ["fields", "pairs", "sizes", "keys", "tables"])
@@ -273,7 +281,7 @@ def test_damaged_arrays_are_refused(name):
             TreesExpert("binary", 1).restore(arrays | {name: array}, settings)
 
 
-@pytest.mark.parametrize("wrong", [{"model": 3}, {"chosen": None}, {"chosen": {"order": 1.0}}])
+@pytest.mark.parametrize("wrong", [{"chosen": None}, {"chosen": {"order": 1.0}}])
 def test_damaged_settings_are_refused(wrong):
     expert, *_ = fitted("binary", 1)
     arrays, settings = expert.state()

