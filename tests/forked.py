@@ -15,7 +15,7 @@ from tests.attack.command import become
 _NEEDED = """
     sketchnet.cli.train sketchnet.cli.learning sketchnet.cli.training_data sketchnet.cli.model_rows sketchnet.cli.lines
     sketchnet.training.loop sketchnet.training.model sketchnet.projection.on_disk sketchnet.data.ingestion
-    sketchnet.experts.fit sketchnet.experts.network sketchnet.experts.trees sketchnet.experts.columns lightgbm
+    sketchnet.experts.folder sketchnet.experts.network sketchnet.experts.trees sketchnet.experts.columns lightgbm
     sketchnet.data.svmlight sketchnet.data.npz sketchnet.data.synthetic sketchnet.evaluation.metrics
 """.split()
 _context = get_context("forkserver")

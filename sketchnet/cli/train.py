@@ -94,7 +94,7 @@ def train(
     from sketchnet.cli.progress import progress_steps
     from sketchnet.cli.train_settings import blend_settings, model_settings
     from sketchnet.cli.training_data import check_features, open_beside, open_data
-    from sketchnet.experts.fit import train_blend_in
+    from sketchnet.experts.folder import train_blend_in
     from sketchnet.training.course import silent
     from sketchnet.training.defaults import choose_device
     from sketchnet.training.examples import hold_back

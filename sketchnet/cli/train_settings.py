@@ -40,7 +40,7 @@ def model_settings(task: str, options: dict, named: list[str]) -> dict:
 
 def blend_settings(task: str, choice: dict, settings: dict, device: str, seed: int):
     """Return the settings of a blend, or None where a network alone is asked for: by name or by its settings."""
-    from sketchnet.experts.fit import BlendSettings
+    from sketchnet.experts.settings import BlendSettings
     from sketchnet.training.processes import Processes
 
     choice = {name: value for name, value in choice.items() if value is not None}

@@ -21,7 +21,8 @@ from sketchnet.estimators.models import ModelEstimator
 from sketchnet.estimators.rows import keep_parameters
 from sketchnet.estimators.seeds import seed_of
 from sketchnet.evaluation.attribution import contributions
-from sketchnet.experts.fit import BlendSettings, fit_blend_of_experts
+from sketchnet.experts.fit import fit_blend_of_experts
+from sketchnet.experts.settings import BlendSettings
 from sketchnet.pretraining.course import Pretrained
 from sketchnet.projection.rows import opened
 from sketchnet.training.course import Supervised, silent

@@ -2,82 +2,35 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from sketchnet.checks import check_choice, check_real
 from sketchnet.data.csr import CsrBatch
-from sketchnet.errors import InputError, Interrupted, TrainingError
+from sketchnet.errors import InputError, TrainingError
 from sketchnet.experts.blend import Blend, row_losses
-from sketchnet.experts.choice import HeldBack, check_metric, choose_experts
+from sketchnet.experts.choice import HeldBack, choose_experts
 from sketchnet.experts.expert import Expert
 from sketchnet.experts.fields import find_fields
-from sketchnet.experts.model import EXPERTS, BlendedModel, expert_class, load_model
+from sketchnet.experts.kept import KeptExperts
+from sketchnet.experts.model import EXPERTS, BlendedModel, expert_class
 from sketchnet.experts.parallel import run_side_by_side
 from sketchnet.experts.rows import Sample, SeenColumns
-from sketchnet.experts.splits import Split, check_share, split_rows, usual_share
+from sketchnet.experts.settings import BlendSettings
+from sketchnet.experts.splits import Split, split_rows, usual_share
 from sketchnet.kernels.cpu.threads import limited
 from sketchnet.memory import parse_memory
-from sketchnet.storage import read_json, remove, workspace_of, write_json, writing
-from sketchnet.training import checkpoint
 from sketchnet.training.course import silent
 from sketchnet.training.examples import Examples, sample
 from sketchnet.training.task import Task
 
-EFFORTS = ("quick", "auto", "best")
 _LONGEST_FIRST = ("sketch", "dense", "trees", "columns", "linear", "vectors", "weights")  # so that cores end together
 _ENTRY_BYTES = 8 + 8  # of rows in memory: a column number and a value, and once more in the part that is learnt from
 _CHEAP = 2_000_000  # entries of rows from which all experts are fitted once more; of more rows the linear one alone
-
-
-@dataclass(frozen=True)
-class BlendSettings:
-    """What a user may say of a blend. `experts`: names, or "auto" for those that such rows call for.
-
-    `metric` decides which experts stay: "auto" (the log loss, or squared error), or what scikit-learn can score.
-    `effort`: "quick", "auto" or "best". `validation_fraction` of the rows is held back ("auto": a fifth,
-    or of so many rows that experts are not fitted again, a tenth), or of `valid_last` the last ones; of few rows each
-    is, in turn. After `seconds` no further expert is begun.
-    """
-
-    experts: tuple[str, ...] | str = "auto"
-    metric: Any = "auto"
-    effort: str = "auto"
-    validation_fraction: float | str = "auto"
-    valid_last: float | None = None
-    seconds: float | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.experts != "auto":
-            names = self.experts.split(",") if isinstance(self.experts, str) else self.experts
-            names = tuple(check_choice("experts", name, EXPERTS) for name in names)
-            if not names or len(set(names)) < len(names):
-                raise InputError(f"experts={self.experts!r} is not possible; name one or more, each once")
-            object.__setattr__(self, "experts", names)
-        check_metric(self.metric)
-        check_choice("effort", self.effort, EFFORTS)
-        if self.seconds is not None:
-            check_real("seconds", self.seconds)
-        if self.validation_fraction != "auto":
-            check_share("validation_fraction", self.validation_fraction)
-        check_share("valid_last", self.valid_last or 0.0)
-
-    def to_dict(self) -> dict:
-        settings = asdict(self)
-        settings["experts"] = list(self.experts) if isinstance(self.experts, tuple) else self.experts
-        settings["metric"] = self.metric if isinstance(self.metric, str) else "scorer"
-        return settings
 
 
 @dataclass
@@ -86,7 +39,7 @@ class _Run:
 
     report: Callable[[dict], None]
     tick: Callable[[int, int, str], None]
-    folder: Path | None
+    kept: KeptExperts
     history: list[dict]
     begun: float
 
@@ -119,7 +72,7 @@ def fit_blend_of_experts(
     belong together. Finished experts are kept in the folder `work`, from which another call with the same rows and
     settings goes on. Rows that do not fit the `memory` are represented by a random part of them.
     """
-    run = _Run(report, tick, work, [], time.perf_counter())
+    run = _Run(report, tick, KeptExperts(work), [], time.perf_counter())
     with limited(threads):
         rows, groups = _rows_within(memory, examples, groups, settings, run)
         columns = SeenColumns.count(rows.data)
@@ -247,7 +200,7 @@ class _Fitting:
             done[jobs[place]] = result
             name, number = jobs[place]
             if result is not None and (n_splits > 1 or not result.expert.refits_from_fit):
-                self._keep(f"{name}-{number}", result.expert, {"logits": result.answers})
+                self._run.kept.write(f"{name}-{number}", result.expert, {"logits": result.answers})
             self._tick(f"{name} fitted")
             while left and all((left[0], number) in done for number in range(n_splits)):  # noted in the usual order
                 name = left.pop(0)
@@ -272,7 +225,7 @@ class _Fitting:
     def _fit_one(self, name: str, number: int, parts: _Parts, first: str) -> _Fit | None:
         """Return an expert fitted on a split; None where time is over."""
         limit, begun, expert = self._settings.seconds, time.perf_counter(), self._new(name)
-        kept = self._read(f"{name}-{number}", expert)
+        kept = self._run.kept.read(f"{name}-{number}", expert)
         if kept is not None:
             return _Fit(expert, kept["logits"], 0.0)
         if limit is not None and name != first and self._run.seconds > limit:
@@ -288,7 +241,7 @@ class _Fitting:
         for place, result in run_side_by_side(jobs):
             done[place] = expert, seconds = result
             if seconds is not None:
-                self._keep(f"{names[place]}-all", expert, {})
+                self._run.kept.write(f"{names[place]}-all", expert, {})
             self._tick(f"{names[place]} fitted on all rows")
         for place, name in enumerate(names):
             expert, seconds = done[place]
@@ -304,7 +257,7 @@ class _Fitting:
         if len(fitted) > 1:
             expert.chosen = {key: _mean_of([each.chosen[key] for each in fitted]) for key in fitted[0].chosen}
         begun = time.perf_counter()
-        if self._read(f"{name}-all", expert) is None:
+        if self._run.kept.read(f"{name}-all", expert) is None:
             expert.refit(self._whole)
         return expert, time.perf_counter() - begun
 
@@ -324,91 +277,7 @@ class _Fitting:
         self._done += 1
         self._run.tick(min(self._done, self._planned), self._planned, what)
 
-    # -- what is done is kept
-
-    def _keep(self, name: str, expert: Expert, more: dict[str, np.ndarray]) -> None:
-        import torch
-
-        folder = self._run.folder
-        if folder is None or (folder / f"{name}.safetensors").exists():
-            return
-        arrays, settings = expert.state()
-        tensors = {key: torch.from_numpy(np.asarray(array, order="C")) for key, array in {**arrays, **more}.items()}
-        with writing(folder):
-            folder.mkdir(exist_ok=True)
-        notes = {"settings": settings, "chosen": expert.chosen, "more": list(more)}
-        checkpoint.write_tensors(folder / f"{name}.safetensors", tensors, notes)
-
-    def _read(self, name: str, expert: Expert) -> dict[str, np.ndarray] | None:
-        """Restore an expert that an earlier run has kept; returns what was kept beside it."""
-        path = self._run.folder and self._run.folder / f"{name}.safetensors"
-        if path is None or not path.exists():
-            return None
-        tensors, notes = checkpoint.read_tensors(path)
-        arrays = {key: tensor.numpy() for key, tensor in tensors.items()}
-        more = {key: arrays.pop(key) for key in notes["more"]}
-        expert.restore(arrays, notes["settings"])
-        expert.chosen = notes["chosen"]
-        return more
-
 
 def _mean_of(values: list[float]) -> float:
     """Return the geometric mean, or of numbers that are not all positive the arithmetic one."""
     return float(np.exp(np.log(values).mean())) if min(values) > 0 else float(np.mean(values))
-
-
-def train_blend_in(
-    folder: Path,
-    overwrite: bool,
-    task: Task,
-    examples: Examples,
-    valid: Examples | None,
-    settings: BlendSettings,
-    **how,
-) -> BlendedModel:
-    """Fit a blend and write it into a folder, or load it if it is there.
-
-    A run that was cut off goes on with the first expert that was not finished. Another model in the folder is an error,
-    unless `overwrite`; it is replaced when the new one is done.
-    """
-    about = {"columns": examples.data.n_columns, "training": settings.to_dict(), "task": task.to_dict()}
-    about |= {"data": dict(how.get("data") or {})}
-    about = json.loads(json.dumps(about))
-    checkpoint.check_place(folder)
-    with checkpoint.held(folder), _stopping():
-        if not overwrite and (folder / checkpoint.CONFIG).exists():
-            there = checkpoint.read_config(folder)
-            different = [part for part in about if there.get(part) != about[part]] if "experts" in there else ["kind"]
-            if different:
-                wrong = f"{folder} has another model, with another {different[0]}"
-                raise InputError(f"{wrong}; choose another or overwrite it")
-            return load_model(folder)  # type: ignore[return-value]  # which the parts that agree make sure of
-        work = workspace_of(folder, inside=True) / "blend"
-        key = {**about, "rows": examples.data.n_rows, "entries": int(examples.data.n_entries)}
-        if not (work / "about.json").exists() or read_json(work / "about.json") != key:
-            remove(work)
-            with writing(folder):
-                work.mkdir()
-            write_json(work / "about.json", key)
-        model = fit_blend_of_experts(task, examples, valid, settings, work=work, **how)
-        checkpoint.write_model(folder, model.tensors(), model.history, model.config())
-    return model
-
-
-@contextmanager
-def _stopping() -> Iterator[None]:
-    """Turn SIGINT and SIGTERM into an error that says that the work can go on."""
-    if threading.current_thread() is not threading.main_thread():
-        with nullcontext():
-            yield
-        return
-
-    def stop(number, frame):
-        raise Interrupted("stopped as asked; run the same command again to go on")
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

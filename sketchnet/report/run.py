@@ -188,8 +188,8 @@ def _seconds(record: dict, name: str) -> Content:
 
 def _settings(config: dict) -> list[Block]:
     tables: list[Block] = [Text(("sketchnet ", Code(str(config.get("sketchnet", "not known")))))]
-    for part in ("network", "training", *config.get("experts", ()), "data"):
-        settings = config.get(part) or (config.get("experts") or {}).get(part) or {}
+    parts = {part: config.get(part) or {} for part in ("network", "training", "data")} | (config.get("experts") or {})
+    for part, settings in parts.items():
         content = {key: x for key, x in settings.items() if key not in _NO_SETTINGS}
         rows = [[key, Code(_setting(value))] for key, value in content.items()]
         if rows:

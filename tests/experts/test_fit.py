@@ -12,11 +12,12 @@ from sketchnet import SketchClassifier, SketchRegressor
 from sketchnet.data import CsrBatch, Synthetic, ingest, open_shards
 from sketchnet.data.sources import SyntheticSource
 from sketchnet.errors import InputError, Interrupted
-from sketchnet.experts import fit as fitting
+from sketchnet.experts import folder as fitting
 from sketchnet.experts.choice import HeldBack, choose_experts
-from sketchnet.experts.fit import BlendSettings, train_blend_in
+from sketchnet.experts.folder import train_blend_in
 from sketchnet.experts.linear import LinearExpert
 from sketchnet.experts.model import load_model
+from sketchnet.experts.settings import BlendSettings
 from sketchnet.experts.splits import FOLDS, split_rows
 from sketchnet.training.examples import Examples
 from sketchnet.training.task import Task
