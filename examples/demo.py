@@ -17,7 +17,6 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import LinearSVC
 
 from sketchnet.data import open_shards
@@ -60,10 +59,15 @@ def sketchnet(command: str, folder: Path, text: str | None = None, quiet: bool =
 
 
 def linear_error(train, test) -> float:
-    """Of the L2-loss support vector machine on max-abs scaled columns."""
-    scaler = MaxAbsScaler()
-    model = LinearSVC(C=0.1).fit(scaler.fit_transform(train[0]), train[1])
-    return float(np.mean(model.predict(scaler.transform(test[0])) != test[1]))
+    """Of the L2-loss support vector machine, whose C has the least error on a fifth of the rows."""
+    rows, labels = train[0].tocsr(), train[1]
+    cut = len(labels) * 4 // 5
+
+    def wrong(C: float) -> float:
+        return 1 - LinearSVC(C=C, dual=True).fit(rows[:cut], labels[:cut]).score(rows[cut:], labels[cut:])
+
+    best = min((1e-5, 1e-4, 1e-3, 1e-2, 1e-1), key=wrong)
+    return 1 - LinearSVC(C=best, dual=True).fit(rows, labels).score(*test)
 
 
 def norm_error(train, test) -> float:
