@@ -79,8 +79,9 @@ def train(
     overwrite: Annotated[bool, typer.Option(help="Replace the model in OUT, or forget an unfinished run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
 ) -> None:
-    """Train a blend of experts, or with any setting of the network, that alone. Run it again after an interruption: it
-    goes on where it stopped, to the same model.
+    """Train a blend of experts, or a network. Any setting of the network asks for it alone.
+
+    Run it again after an interruption: it goes on where it stopped, to the same model.
 
     \b
     Examples:

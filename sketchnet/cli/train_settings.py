@@ -53,6 +53,8 @@ def blend_settings(task: str, choice: dict, settings: dict, device: str, seed: i
     else:
         apart = device.startswith("cuda") or not Processes.found().alone
         network = experts == "auto" and (bool(of_network) or apart)
+        if apart and not network:
+            raise InputError(f"--experts {experts} learn on the processor, in one process; --experts sketch may not")
     if network:
         others = [name for name in choice if name != "experts"]
         if others or (task == "autoencoder" and choice):

@@ -98,7 +98,10 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
             if not isinstance(valid, tuple | list) or len(valid) != 2:
                 raise InputError(f"valid is {_kind(valid)}; it is a pair (X, y), whose y may be None if X has labels")
             Xv, yv, _ = self._rows_and_labels(*valid, reset=False)
-            held_back = Examples(Xv, task.encode(yv))
+            weighed = None
+            if getattr(self, "class_weight", None) is not None:
+                yv, weighed = self._learn_labels(yv, None, Xv.n_rows, keep=True)
+            held_back = Examples(Xv, task.encode(yv), weighed)
         if names:  # the command line compares numbers, and finds the names in the model's data
             task = replace(task, classes=tuple(np.flatnonzero(np.isin(names, task.classes)).tolist()))
         data = dict(X.descriptions[0]) if isinstance(X, ShardSet) else {}
@@ -117,6 +120,9 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         given = [name for name in self._names() if name != "seconds" and getattr(self, name) is not defaults[name]]
         given = [name for name in given if not np.array_equal(getattr(self, name), defaults[name])]
         if not isinstance(self.experts, str) or self.experts not in ("auto", "sketch"):
+            if str(self.device).startswith("cuda") or int(os.environ.get("WORLD_SIZE", 1)) > 1:
+                where = f"experts={self.experts!r} learn on the processor, in one process"
+                raise InputError(f"{where}; a GPU, and several processes, are for experts='sketch'")
             if given:
                 raise InputError(
                     f"{given[0]} is a setting of the network; give experts='sketch', not {self.experts!r}, with it"
@@ -148,6 +154,8 @@ class NetworkEstimator(ModelEstimator, BaseEstimator):
         if isinstance(model, Model):
             return super()._parameters(model) | {"experts": "sketch"}
         settings = dict(model.settings)
+        if settings["metric"] == "scorer":  # which no file holds
+            settings["metric"] = "auto"
         return settings | {"random_state": settings.pop("seed")}
 
     def partial_fit(self, X, y=None, sample_weight=None, **first):

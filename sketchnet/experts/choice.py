@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchnet.errors import InputError
+from sketchnet.errors import InputError, TrainingError
 from sketchnet.experts.blend import Blend, fit_blend, row_losses
+from sketchnet.training.targets import restore
 from sketchnet.training.task import Task
 
 _NOISE = 0.5  # standard errors that a gain must exceed, for an expert to be worth its place
@@ -41,6 +42,8 @@ def choose_experts(rows: HeldBack, logits: dict[str, np.ndarray], metric) -> tup
 
     From the first on, the one is added that helps most, while it helps by more than half a standard error of the gain.
     """
+    if not logits:
+        raise TrainingError("no expert has finite answers: values of the rows are too large")
     gain_of = _gain_by_loss if metric in ("auto", None) else _gain_by(metric, rows.task.kind)
     names = [next(iter(logits))]
     blend = rows.blend([logits[names[0]]])
@@ -87,7 +90,7 @@ def _gain_by(metric, kind: str) -> Callable[[HeldBack, np.ndarray, np.ndarray], 
                 gains.append(_rise(scorer, metric, rows, before, after, some))
             except InputError:  # a draw without some class, for which there is no such score
                 continue
-        return rise, float(np.std(gains)) if gains else 0.0
+        return rise, float(np.std(gains)) if gains else np.inf
 
     return gain
 
@@ -125,8 +128,9 @@ def _score(scorer, rows: HeldBack, outputs: np.ndarray, some: np.ndarray) -> flo
     targets = rows.targets[some]
     if sparse.issparse(targets):
         targets = targets.toarray().astype(np.int64)
-    how = {} if rows.weights is None else {"sample_weight": rows.weights[some]}
-    return float(scorer(_Answers(rows.task, outputs[some]), np.empty((len(some), 0)), targets, **how))
+    if rows.task.kind == "regression":
+        targets = restore(targets, rows.task.mean, rows.task.deviation)
+    return float(scorer(_Answers(rows.task, outputs[some]), np.empty((len(some), 0)), targets))
 
 
 class _Answers:
@@ -154,7 +158,7 @@ class _Answers:
     def predict(self, X):
         kind = self._task.kind
         if kind == "regression":
-            return self._outputs[:, 0]
+            return self._task.decide(self._outputs)
         return (self._outputs > 0).astype(np.int64) if kind == "multilabel" else self._task.numbers(self._outputs)
 
     def predict_proba(self, X):

@@ -60,6 +60,15 @@ class ColumnsExpert(Expert):
         else:
             self._maker, self._weights = self._maker.with_rows(sample, self.kind, self.n_outputs), None
 
+    @property
+    def n_columns(self) -> int:
+        return len(self._all_weights().starts) - 1
+
+    @classmethod
+    def check(cls, sample: Sample, kind: str, n_outputs: int) -> None:
+        if sample.rows.n_entries == 0:
+            raise InputError("experts='columns' is not possible: no row has an entry")
+
     def logits(self, rows: CsrBatch) -> np.ndarray:
         return self._all_weights().answer(rows, rows.indices)
 

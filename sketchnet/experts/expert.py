@@ -29,6 +29,11 @@ class Expert(ABC):
         self.kind, self.n_outputs, self.seed, self.effort = kind, n_outputs, seed, effort
         self.chosen = dict(self.usual)  # by held-back rows, once fitted: `refit` goes by it
 
+    @property
+    @abstractmethod
+    def n_columns(self) -> int:
+        """The width of the rows that it has learnt from."""
+
     @classmethod  # noqa: B027 (most take any rows)
     def check(cls, sample: Sample, kind: str, n_outputs: int) -> None:
         """Raise InputError if it cannot learn from such rows, though it was named."""

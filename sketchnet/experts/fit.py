@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from sketchnet.experts.choice import HeldBack, choose_experts
 from sketchnet.experts.expert import Expert
 from sketchnet.experts.fields import find_fields
 from sketchnet.experts.kept import KeptExperts
+from sketchnet.experts.mlp import one_thread
 from sketchnet.experts.model import EXPERTS, BlendedModel, expert_class
 from sketchnet.experts.parallel import run_side_by_side
 from sketchnet.experts.rows import Sample, SeenColumns
@@ -25,7 +27,7 @@ from sketchnet.experts.splits import Split, split_rows, usual_share
 from sketchnet.kernels.cpu.threads import limited
 from sketchnet.memory import parse_memory
 from sketchnet.training.course import silent
-from sketchnet.training.examples import Examples, sample
+from sketchnet.training.examples import Examples, part_of, sample
 from sketchnet.training.task import Task
 
 _LONGEST_FIRST = ("sketch", "dense", "trees", "columns", "linear", "vectors", "weights")  # so that cores end together
@@ -73,7 +75,8 @@ def fit_blend_of_experts(
     settings goes on. Rows that do not fit the `memory` are represented by a random part of them.
     """
     run = _Run(report, tick, KeptExperts(work), [], time.perf_counter())
-    with limited(threads):
+    with limited(threads), one_thread():
+        examples, groups, valid = _with_weight(examples, groups, valid)
         rows, groups = _rows_within(memory, examples, groups, settings, run)
         columns = SeenColumns.count(rows.data)
         compact = columns.compact(rows.data)
@@ -86,9 +89,20 @@ def fit_blend_of_experts(
         experts, blend = fitting.go()
         width = examples.data.n_columns
         model = BlendedModel(task, columns, experts, blend, width, settings.to_dict(), dict(data or {}))
-        run.note({"stage": "blend", **_shares(model, whole), "loss": float(blend.loss), "seconds": run.seconds})
+        loss = {"loss": float(blend.loss)} if np.isfinite(blend.loss) else {}
+        run.note({"stage": "blend", **_shares(model, whole), **loss, "seconds": run.seconds})
         model.history = run.history
     return model
+
+
+def _with_weight(examples: Examples, groups: np.ndarray | None, valid: Examples | None):
+    """Return the same without rows of no weight, which nothing is to be learnt from."""
+    keep = None if examples.weights is None else np.flatnonzero(examples.weights > 0)
+    if keep is not None and len(keep) < examples.data.n_rows:
+        examples, groups = part_of(examples, keep), None if groups is None else groups[keep]
+    if valid is not None and valid.weights is not None:
+        valid = part_of(valid, np.flatnonzero(valid.weights > 0))
+    return examples, groups, valid
 
 
 def _rows_within(memory, examples: Examples, groups, settings: BlendSettings, run: _Run):
@@ -108,7 +122,10 @@ def _rows_within(memory, examples: Examples, groups, settings: BlendSettings, ru
 def _shares(model: BlendedModel, whole: Sample) -> dict[str, float]:
     """Return what part of the blend's logits each expert moves: its weight times its deviation on some rows."""
     some = whole.rows.rows(slice(0, min(whole.rows.n_rows, 2000)))
-    sizes = [w * float(e.logits(some).std()) for w, e in zip(model.blend.weights, model.experts.values())]
+    sizes = [
+        w * float(e.logits(some).std(dtype=np.float64)) for w, e in zip(model.blend.weights, model.experts.values())
+    ]
+    sizes = np.nan_to_num(sizes, posinf=0.0).tolist()
     total = sum(sizes) or 1.0
     return {name: round(float(size / total), 4) for name, size in zip(model.experts, sizes)}
 
@@ -146,10 +163,12 @@ class _Fitting:
         self._task, self._settings, self._whole, self._beside, self._run = task, settings, whole, beside, run
         work = whole.rows.n_entries * task.n_outputs
         self._cheap = whole.rows.n_entries <= _CHEAP or settings.effort == "best"
-        share = settings.validation_fraction
-        share = usual_share(self._cheap and settings.effort != "quick") if isinstance(share, str) else share
-        held = share, settings.seed, whole.groups, settings.valid_last
-        self._splits = [] if beside is not None else split_rows(whole.rows.n_rows, work, *held)
+        usual = usual_share(self._cheap and settings.effort != "quick")
+        share = usual if isinstance(settings.validation_fraction, str) else settings.validation_fraction
+        self._splits: list[Split] = []
+        if beside is None:
+            n = whole.rows.n_rows
+            self._splits = split_rows(n, work, share, settings.seed, whole.groups, settings.valid_last)
         self._done, self._planned = 0, 1
 
     def go(self) -> tuple[dict[str, Expert], Blend]:
@@ -196,16 +215,17 @@ class _Fitting:
         logits: dict[str, np.ndarray] = {}
         left = list(names)
         self._run.tick(0, self._planned, "fitting experts")
-        for place, result in run_side_by_side([partial(self._fit_one, *job, parts, names[0]) for job in jobs]):
-            done[jobs[place]] = result
-            name, number = jobs[place]
-            if result is not None and (n_splits > 1 or not result.expert.refits_from_fit):
-                self._run.kept.write(f"{name}-{number}", result.expert, {"logits": result.answers})
-            self._tick(f"{name} fitted")
-            while left and all((left[0], number) in done for number in range(n_splits)):  # noted in the usual order
-                name = left.pop(0)
-                results = [done[name, number] for number in range(n_splits)]
-                self._keep_finite(name, [each for each in results if each is not None], n_splits, fitted, logits)
+        with closing(run_side_by_side([partial(self._fit_one, *job, parts, names[0]) for job in jobs])) as running:
+            for place, result in running:
+                done[jobs[place]] = result
+                name, number = jobs[place]
+                if result is not None and (n_splits > 1 or not result.expert.refits_from_fit):
+                    self._run.kept.write(f"{name}-{number}", result.expert, {"logits": result.answers})
+                self._tick(f"{name} fitted")
+                while left and all((left[0], split) in done for split in range(n_splits)):  # noted in the usual order
+                    name = left.pop(0)
+                    results = [done[name, split] for split in range(n_splits)]
+                    self._keep_finite(name, [each for each in results if each is not None], n_splits, fitted, logits)
         return fitted, logits
 
     def _keep_finite(self, name: str, results: list, n_splits: int, fitted: dict, logits: dict) -> None:
@@ -214,7 +234,7 @@ class _Fitting:
             self._run.note({"stage": name, "left_out": f"{self._settings.seconds:g} seconds are over"})
             return
         answers = np.concatenate([each.answers for each in results])
-        if not np.isfinite(answers).all():
+        if len(answers) == 0 or not np.isfinite(answers).all():
             if name == "linear":
                 raise TrainingError("the linear model has no finite answers: values of the rows are too large")
             self._run.note({"stage": name, "left_out": "its answers are not finite"})
@@ -238,11 +258,12 @@ class _Fitting:
         again = self._fits_again()
         jobs = [partial(self._finish, name, fitted.get(name, []), again) for name in names]
         done: dict[int, tuple[Expert, float | None]] = {}
-        for place, result in run_side_by_side(jobs):
-            done[place] = expert, seconds = result
-            if seconds is not None:
-                self._run.kept.write(f"{names[place]}-all", expert, {})
-            self._tick(f"{names[place]} fitted on all rows")
+        with closing(run_side_by_side(jobs)) as running:
+            for place, result in running:
+                done[place] = expert, seconds = result
+                if seconds is not None:
+                    self._run.kept.write(f"{names[place]}-all", expert, {})
+                self._tick(f"{names[place]} fitted on all rows")
         for place, name in enumerate(names):
             expert, seconds = done[place]
             if seconds is not None:

@@ -78,6 +78,10 @@ class LinearExpert(Expert):
     def _keep(self, weights: np.ndarray, gap: float) -> None:
         self.weights, self.bias, self.gap = weights[:-1], weights[-1], gap
 
+    @property
+    def n_columns(self) -> int:
+        return len(self.weights)
+
     def logits(self, rows: CsrBatch) -> np.ndarray:
         return _logits(rows, np.vstack([self.weights, self.bias]))
 

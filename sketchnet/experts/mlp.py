@@ -6,6 +6,9 @@ weights lie in one array, so that one pass makes a step of AdamW.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 
 import numpy as np
@@ -23,9 +26,27 @@ def _blas():
     return ThreadpoolController()
 
 
-def one_thread():
-    """Let BLAS use one thread meanwhile: small products gain nothing from more, and sums might round otherwise."""
-    return _blas().limit(limits=1, user_api="blas")
+_lock, _limit, _users = threading.Lock(), ExitStack(), 0
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let BLAS use one thread meanwhile: small products gain nothing from more, and sums might round otherwise.
+
+    The limit is that of the whole process, so the last of those who ask for it at the same time lifts it.
+    """
+    global _users
+    with _lock:
+        if _users == 0:
+            _limit.enter_context(_blas().limit(limits=1, user_api="blas"))
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limit.close()
 
 
 class MLP:

@@ -110,9 +110,9 @@ def load_model(folder: str | Path) -> Predictor:
     """Read a model folder, of a blend or of a network. Nothing in it is executed."""
     folder = Path(folder)
     checkpoint.recover(folder)
-    if "experts" not in checkpoint.read_config(folder):
-        return load_network(folder)
     content = checkpoint.read_config(folder)
+    if "experts" not in content:
+        return load_network(folder)
     try:
         task = Task.from_dict(content["task"])
         data = content.get("data") or {}
@@ -127,6 +127,9 @@ def load_model(folder: str | Path) -> Predictor:
         experts = {name: _restore(name, task, content["experts"][name], arrays) for name in content["experts"]}
         columns = _columns(arrays["columns"], arrays.get("scales"))
         blend = _blend(arrays, len(experts), task.n_outputs)
+        for name, expert in experts.items():  # kernels look columns up without asking
+            if expert.n_columns != len(columns.ids) + 1:
+                raise InputError(f"its expert {name} has {expert.n_columns} columns, not {len(columns.ids) + 1}")
         model = BlendedModel(task, columns, experts, blend, width, settings, data)
         model.outputs(CsrBatch(np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), width))
         _ = model.class_names  # whose names may not fit
@@ -151,7 +154,8 @@ def _restore(name: str, task: Task, settings: dict, arrays: dict[str, np.ndarray
 def _columns(ids: np.ndarray, scales: np.ndarray | None) -> SeenColumns:
     if ids.dtype != np.int64 or ids.ndim != 1 or (ids.size and ids.min() < 0) or len(np.unique(ids)) < len(ids):
         raise InputError("the ids of its columns are damaged")
-    if scales is not None and not (scales.shape == (len(ids) + 1,) and np.isfinite(scales).all()):
+    fit = scales is None or (scales.dtype == np.float32 and scales.shape == (len(ids) + 1,))
+    if not fit or (scales is not None and not np.isfinite(scales).all()):
         raise InputError("the scales of its columns are damaged")
     return SeenColumns(ids, scales)
 

@@ -80,6 +80,10 @@ class NetworkExpert(Expert):
         stop = self.chosen.get("epochs", plan.epochs)
         self._model, self._hidden = self._train(sample, plan, None, stop)[0], plan.hidden
 
+    @property
+    def n_columns(self) -> int:
+        return self._fitted().n_columns
+
     def logits(self, rows: CsrBatch) -> np.ndarray:
         with one_thread():
             return self._model_for(rows).logits(rows)
@@ -305,6 +309,8 @@ class DenseExpert(NetworkExpert):
     @classmethod
     def check(cls, sample: Sample, kind: str, n_outputs: int) -> None:
         n_columns = sample.rows.n_columns - 1
+        if sample.rows.n_entries == 0:
+            raise InputError("experts='dense' is not possible: no row has an entry")
         if n_columns > _FEW:
             raise InputError(f"experts='dense' is for at most {_FEW:,} columns that occur; there are {n_columns:,}")
 
@@ -341,4 +347,4 @@ def _are_long(rows: CsrBatch) -> bool:
 
 def _are_dense(rows: CsrBatch) -> bool:
     n_columns = rows.n_columns - 1
-    return n_columns <= _FEW and rows.n_entries >= _DENSE * rows.n_rows * n_columns
+    return 0 < n_columns <= _FEW and rows.n_entries >= _DENSE * rows.n_rows * n_columns

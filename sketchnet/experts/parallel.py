@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -12,7 +12,7 @@ from sketchnet.kernels.cpu.threads import limited, n_threads
 _GLANCE = 0.1  # seconds: signals are handled between two of them
 
 
-def run_side_by_side(jobs: Sequence[Callable[[], Any]]) -> Iterator[tuple[int, Any]]:
+def run_side_by_side(jobs: Sequence[Callable[[], Any]]) -> Generator[tuple[int, Any], None, None]:
     """Yield (number of the job, what it returned) as jobs end. The first error ends it all.
 
     As many run at once as kernels may have threads, each with one of them. Jobs that are under way when an error is

@@ -5,6 +5,7 @@ Alone, with all its settings, it is `sketchnet.training`; here it is small, beca
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from sketchnet.training.loop import train
 from sketchnet.training.model import Model
 from sketchnet.training.task import Task
 
+_ALONE = threading.Lock()  # networks draw from torch's generator, which all threads share
 _SETTINGS = {"n_components": 128, "hidden": (64,)}
 
 
@@ -52,11 +54,19 @@ class SketchExpert(Expert):
         self._learn(sample, None, epochs)
 
     def _learn(self, sample: Sample, valid: Sample | None, settings: dict) -> Model:
+        with _ALONE, torch.random.fork_rng(devices=[]):
+            return self._train(sample, valid, settings)
+
+    def _train(self, sample: Sample, valid: Sample | None, settings: dict) -> Model:
         model = build_model(self._task, sample.rows, {**_SETTINGS, **settings}, self.seed)
         beside = None if valid is None else _examples(valid)
         train(model, _examples(sample), beside)
         self._model = model
         return model
+
+    @property
+    def n_columns(self) -> int:
+        return self._fitted().n_columns
 
     def logits(self, rows: CsrBatch) -> np.ndarray:
         return self._fitted().outputs(_plain(rows))

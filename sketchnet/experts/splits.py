@@ -49,5 +49,5 @@ def split_rows(
     if n_rows <= _FEW_ROWS and work <= _FEW_STEPS:
         fold = place[owners] % min(FOLDS, n_owners)
         return [(rows[fold != number], rows[fold == number]) for number in range(int(fold.max()) + 1)]
-    held = place[owners] < max(1, round(n_owners * share))
+    held = place[owners] < min(n_owners - 1, max(1, round(n_owners * share)))
     return [(rows[~held], rows[held])]

@@ -77,6 +77,10 @@ class TreesExpert(Expert):
             boosters.append(self._grow(features, sample, leaves, self.chosen["rate"], trees, draw))
         self._keep(statistics, self._join(boosters, statistics))
 
+    @property
+    def n_columns(self) -> int:
+        return len(self._statistics.fields)
+
     def logits(self, rows: CsrBatch) -> np.ndarray:
         out = np.empty((rows.n_rows, self.n_outputs), np.float32)
         for span in _spans(rows):

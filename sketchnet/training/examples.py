@@ -34,7 +34,7 @@ def hold_back(examples: Examples, share: float, seed: int) -> tuple[Examples, Ex
         raise InputError(f"a validation fraction of {share!r} is not possible; it is from 0 to below 1")
     n = examples.data.n_rows
     order, held = random.shuffled(n, seed, random.STREAM_VALID), int(n * share)
-    kept, back = (_part(examples, np.sort(numbers)) for numbers in (order[held:], order[:held]))
+    kept, back = (part_of(examples, np.sort(numbers)) for numbers in (order[held:], order[:held]))
     if held < _FEWEST or (back.weights is not None and back.weights.sum() <= 0):
         return examples, None
     return kept, back
@@ -45,9 +45,10 @@ def sample(examples: Examples, n_rows: int, seed: int) -> Examples:
     n = examples.data.n_rows
     if n <= n_rows:
         return examples
-    return _part(examples, np.sort(random.shuffled(n, seed, random.STREAM_VALID)[n - n_rows :]))
+    return part_of(examples, np.sort(random.shuffled(n, seed, random.STREAM_VALID)[n - n_rows :]))
 
 
-def _part(examples: Examples, numbers: np.ndarray) -> Examples:
+def part_of(examples: Examples, numbers: np.ndarray) -> Examples:
+    """Return some of the examples, by ascending numbers of rows."""
     weights = None if examples.weights is None else examples.weights[numbers]
     return Examples(Part(examples.data, numbers), examples.targets[numbers], weights)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from sketchnet.training import model
+from sketchnet.experts import model
 from tests.cli.command_line import bad, contents, sketchnet
 
 

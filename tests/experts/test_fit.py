@@ -244,3 +244,57 @@ def test_more_rows_than_memory_are_represented_by_some(tmp_path):
     model = SketchClassifier(experts="linear", memory=200_000).fit(open_shards(tmp_path / "rows"))
     read = [record for record in model.history_ if record.get("stage") == "sample"]
     assert 0 < read[0]["rows"] < 4000 == read[0]["of"]
+
+
+def test_rows_without_weight_are_as_if_they_were_not_there():
+    X, y = rows_of("binary", 300)
+    weights = (np.arange(300) < 200).astype(float)
+    with_them = SketchClassifier(experts="linear").fit(X, y, sample_weight=weights)
+    without = SketchClassifier(experts="linear").fit(X[:200], y[:200], sample_weight=np.ones(200))
+    np.testing.assert_array_equal(with_them.predict_proba(X), without.predict_proba(X))
+    few = SketchClassifier().fit(X, y, sample_weight=(np.arange(300) < 3).astype(float) + 0)
+    assert np.isfinite(few.predict_proba(X)).all()
+
+
+def test_held_back_rows_are_weighed_by_their_class_too():
+    X, _ = rows_of("binary", 900)
+    y = np.random.default_rng(0).random(900) < 0.1
+    model = SketchClassifier(experts="linear", class_weight="balanced").fit(X[:500], y[:500], valid=(X[500:], y[500:]))
+    assert abs(model.predict_proba(X)[:, 1].mean() - 0.5) < 0.1
+
+
+@pytest.mark.parametrize("experts", ["columns", "dense"])
+def test_rows_without_entries(experts):
+    X, y = sparse.csr_array((100, 50)), np.arange(100) % 2
+    assert np.isfinite(SketchClassifier().fit(X, y).predict_proba(X)).all()
+    with pytest.raises(InputError, match=f"experts='{experts}' is not possible: no row has an entry"):
+        SketchClassifier(experts=experts).fit(X, y)
+
+
+def test_experts_with_other_columns_than_the_blend_are_refused(tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    X, y = rows_of("binary")
+    SketchClassifier(experts="linear").fit(X, y).save(tmp_path / "m")
+    arrays = load_file(tmp_path / "m" / "weights.safetensors")
+    arrays["linear.weights"] = arrays["linear.weights"][:5].copy()
+    save_file(arrays, tmp_path / "m" / "weights.safetensors", {"notes": "{}"})
+    with pytest.raises(InputError, match="its expert linear has 5 columns"):
+        load_model(tmp_path / "m")
+
+
+def test_limits_of_blas_end_with_the_last_who_asked():
+    from threadpoolctl import threadpool_info
+
+    from sketchnet.experts.mlp import one_thread
+
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before, first, second = threads(), one_thread(), one_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert set(threads()) == {1}
+    second.__exit__(None, None, None)
+    assert threads() == before

@@ -59,6 +59,7 @@ class _Many:
 
     def __init__(self, data, n_rows):
         self.n_rows, self.n_columns, self.rows = n_rows, data.n_columns, lambda span: data
+        self.n_entries = data.n_entries * n_rows // data.n_rows
 
 
 def test_settings_of_autoencoders_for_those_who_set_none():
