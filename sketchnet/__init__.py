@@ -1,4 +1,4 @@
-"""sketchnet: deep networks on sparse data with millions of features, through random projections."""
+"""sketchnet: learning from sparse rows with millions of columns, by blends of small experts and deep networks."""
 
 from sketchnet.lazy import load_on_use
 

@@ -67,7 +67,7 @@ def common(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Deep networks on sparse data with millions of features."""
+    """Learn from sparse rows with millions of columns."""
 
 
 _INTERRUPTED = 130  # what typer makes of Ctrl-C

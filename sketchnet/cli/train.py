@@ -62,7 +62,7 @@ def train(
     ] = None,
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Network: any other setting; see docs/training.md."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Network: any other setting; see docs/network.md."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Network: passes over the rows.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Network: rows a step.")] = None,
