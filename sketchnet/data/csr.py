@@ -148,6 +148,8 @@ def csr_of_whole(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, sh
     """Return the rows of a whole matrix, whose offsets begin at 0 and may leave room behind the last row."""
     if indptr.shape != (shape[0] + 1,):
         raise BadRows(f"there are {indptr.size} row offsets for {shape[0]} rows; there must be one more than rows")
+    if len(indices) != len(values):
+        raise BadRows(f"there are {len(indices)} column ids but {len(values)} values")
     if indptr[0] != 0:
         raise BadRows(f"the row offsets begin at {indptr[0]}; in a scipy matrix they begin at 0")
     stored = max(0, int(indptr[-1]))

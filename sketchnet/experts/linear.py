@@ -53,7 +53,7 @@ class LinearExpert(Expert):
         self.trials, least, logits = [], np.inf, np.empty(0)
         for settings, problem in self._problems(train):
             weights, gap = problem.solve(settings["strength"], _TRIAL_GAP)
-            answers = _logits(valid.rows, weights)
+            answers = _logits(valid.rows, weights[:-1], weights[-1])
             loss = float(fit_blend(self.kind, [answers], valid.targets, valid.weights).loss)
             self.trials.append({**settings, "loss": loss})
             if loss < (least if settings["emphasis"] == 1 else _CLEAR * least):
@@ -83,7 +83,7 @@ class LinearExpert(Expert):
         return len(self.weights)
 
     def logits(self, rows: CsrBatch) -> np.ndarray:
-        return _logits(rows, np.vstack([self.weights, self.bias]))
+        return _logits(rows, self.weights, self.bias)
 
     def contributions(self, rows: CsrBatch, outputs: np.ndarray) -> np.ndarray:
         owners = np.repeat(outputs, np.diff(rows.indptr))
@@ -212,7 +212,7 @@ def _targets(kind: str, targets, n_outputs: int) -> np.ndarray:
     return np.where(np.asarray(targets)[:, None] == classes, 1, -1).astype(np.int8)
 
 
-def _logits(rows: CsrBatch, weights: np.ndarray) -> np.ndarray:
+def _logits(rows: CsrBatch, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
     out = np.empty((rows.n_rows, weights.shape[1]), np.float32)
-    backend().multiply_table(*rows.arrays, weights[:-1], out)
-    return out + weights[-1]
+    backend().multiply_table(*rows.arrays, weights, out)
+    return out + bias
