@@ -24,7 +24,7 @@ _PATH, _VALUES, _PACKED, _FIRST_PAGE, _DICTIONARY = 3, 5, 7, 9, 11  # and of a c
 _KIND, _PAGE, _PACKED_PAGE = 1, 2, 3  # and of a page's
 _OF_DICTIONARY = 2  # kind of page
 _USUAL_PAGE = 2 << 20  # bytes; writers end pages earlier, unless single values are long
-_COPIES = 3  # times that pyarrow holds a dictionary while it is read, by twice the bytes that a limit is half of
+_COPIES = 3  # times that a long page is held while it is read, by twice the bytes that a limit is half of
 
 
 def check_claims(path: Path, most: int) -> None:
@@ -50,13 +50,11 @@ def check_pages(path: Path, names: Collection[str], most: int) -> None:
 
 def _longest(file: BinaryIO, column: dict) -> int:
     """Return the bytes that a column's dictionary and longest page take, where they are longer than usual."""
-    dictionary = longest = 0
+    longest = {True: 0, False: 0}  # of dictionaries, and of other pages
     for kind, size in _pages(file, column):
-        if kind == _OF_DICTIONARY:
-            dictionary = max(dictionary, _COPIES * size if size > _USUAL_PAGE else 0)
-        else:
-            longest = max(longest, size if size > _USUAL_PAGE else 0)
-    return dictionary + longest
+        if size > _USUAL_PAGE:
+            longest[kind == _OF_DICTIONARY] = max(longest[kind == _OF_DICTIONARY], _COPIES * size)
+    return sum(longest.values())
 
 
 def _pages(file: BinaryIO, column: dict) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,7 @@ _LONG = {
     "long dictionary": (115_000_000, True),
     "dictionary": (8_300_000, False),
     "long page": (115_000_000, True),
-    "page": (24_000_000, False),
+    "page": (8_000_000, False),
 }
 
 
