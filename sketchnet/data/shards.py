@@ -134,6 +134,8 @@ def map_shard(path: Path, verify: bool) -> CsrBatch:
         if array.shape != (expected["length"],) or array.dtype.str != expected["dtype"]:
             said = f"({expected['length']},) of {expected['dtype']}"
             raise InputError(f"{file} holds {array.shape} of {array.dtype.str}, the manifest says {said}")
+        if not array.dtype.isnative:  # kernels read the machine's byte order alone
+            arrays[name] = array.astype(array.dtype.newbyteorder("="))
     kind = _label_kind(arrays)
     said = manifest.get("labels", kind)  # which older manifests do not say
     if said != kind:
